@@ -1,4 +1,4 @@
-# The commands of this project. `make help` lists them.
+# The development commands. `make help` lists them.
 
 # The first Python that is new enough; override with `make PYTHON=... setup`.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
@@ -14,7 +14,7 @@ SDK := tests/sdk/node_modules/.ready
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-10s %s\n", $$1, $$2 }'
 
-setup: $(STAMP) ## make .venv with rekindle and the development tools
+setup: $(STAMP) ## create .venv with rekindle and the development tools
 
 $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Rekindle needs Python 3.11 or newer; none was found." >&2; exit 1; }
@@ -25,56 +25,57 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
 	@touch $@
 
-sdk: $(SDK) ## get what judges us in tests, with npm: the protocol's schemas and TypeScript SDK
+sdk: $(SDK) ## install the protocol's schemas and TypeScript SDK for tests, with npm
 
-# Without it, the tests that need it are skipped; where CI is set, they fail.
+# Without the SDK, the tests that need it are skipped. If CI is set, they fail.
 $(SDK): tests/sdk/package.json
-	@echo "Getting the protocol's schemas and SDK (once) ..."
+	@echo "Installing the protocol's schemas and SDK (once) ..."
 	@npm install --prefix tests/sdk --no-package-lock --no-audit --no-fund --no-update-notifier \
-		--loglevel=error --fetch-retries=1 >/dev/null && touch $@ || echo "Not got: npm is missing, or failed. Tests that need it are skipped." >&2
+		--loglevel=error --fetch-retries=1 >/dev/null && touch $@ || echo "Not installed: npm is missing, or failed. Tests that need the SDK are skipped." >&2
 
-demo: $(STAMP) ## see it work: a conversation, everything killed, and all of it still there
+demo: $(STAMP) ## show a conversation that survives when all processes are killed
 	@$(BIN)/python examples/demo.py
 
-test: $(STAMP) $(SDK) ## run the tests
-	@$(BIN)/python -m pytest -n auto
+test: $(STAMP) $(SDK) ## run the tests; REKINDLE_TESTS=all runs every case
+	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-all: $(SDK) ## run the tests on every Python from 3.11 to 3.14 that is found
 	@sh tests/every_python.sh
 
-torture: $(STAMP) ## break it on purpose for SECONDS, from SEED; SECONDS=600 SEED="1 2 3" writes docs/reliability.md
+torture: $(STAMP) ## inject faults for SECONDS, from SEED; SECONDS=600 SEED="1 2 3" writes docs/reliability.md
 	@PYTHONPATH=tests:tests/support $(BIN)/python -m faults $(if $(SEED),--seed $(SEED)) \
 		$(if $(EPISODE),--episode $(EPISODE),--seconds $(or $(SECONDS),60)) $(if $(WRITE),--write)
 
-coverage: $(STAMP) $(SDK) ## prove that every branch of the pure layers is tested
-	@$(BIN)/coverage run -m pytest -q tests/acp tests/text tests/transcript tests/proxy tests/test_model.py
+coverage: $(STAMP) $(SDK) ## check that tests cover every branch of the pure packages
+	@$(BIN)/coverage run -m pytest -q tests/acp tests/text tests/transcript tests/proxy tests/export tests/test_model.py
+	@$(BIN)/python tests/check_coverage_data.py
 	@$(BIN)/coverage report
 
-check: $(STAMP) ## lint, types, spelling
+check: $(STAMP) ## check style, types and spelling
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/codespell
 	@$(BIN)/pyright
 
-fix: $(STAMP) ## format, and repair what the linter can
+fix: $(STAMP) ## format, and apply the fixes of the linter
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
 bench: $(STAMP) ## measure, and write bench/RESULTS.md
 	@$(BIN)/python bench/measure.py
 
-load: $(STAMP) ## measure under load, and write the rest of bench/RESULTS.md; an hour, some GB
+load: $(STAMP) ## measure under load for an hour, and write the rest of bench/RESULTS.md
 	@$(BIN)/python bench/load.py
 
 interop: $(STAMP) ## run real agents with a fake model, bare and behind Rekindle; AGENT=name runs one
 	@$(BIN)/python -m interop $(if $(AGENT),"$(AGENT)")
 
-# atheris has wheels for some Pythons and systems only, so it is no part of the development tools.
-fuzz: $(STAMP) ## give any bytes to what reads them, for SECONDS; TARGET=name runs one, FILE=path once more
+# atheris has wheels only for some Pythons and systems, so `make setup` does not install it.
+fuzz: $(STAMP) ## feed random bytes to every reader, for SECONDS; TARGET=name, FILE=path repeat one
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --group fuzz
 	@PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz \
 		$(if $(FILE),"$(TARGET)" "$(FILE)",$(or $(SECONDS),300) $(if $(TARGET),"$(TARGET)"))
 
-clean: ## remove everything that make made
+clean: ## remove all generated files
 	@rm -rf .venv .venvs .interop .fuzz tests/sdk/node_modules .pytest_cache .ruff_cache .hypothesis .coverage*

@@ -1,9 +1,9 @@
-"""A fake agent that does as the prompt says, and spends as little as it can on each line.
+"""A fake agent that follows its prompt, and does as little work per line as possible.
 
-`stream chunks 1000 0`, `stream results 50 0`: write so many updates; with 1, flush each.
-`ask permission 100 1`, `ask file 100 1`: from core 1, ask the client so often, one at a time,
-and tell how long the answers took. `rest now 5`: read and write nothing for 5 seconds.
-With the argument 2, in version 2 of the protocol.
+`stream chunks 1000 0`, `stream results 50 0`: write that number of updates; with 1, flush each.
+`ask permission 100 1`, `ask file 100 1`: on core 1, send that number of requests, one at a time,
+and report the time of the answers. `rest now 5`: read and write nothing for 5 seconds.
+The argument 2 selects version 2 of the protocol.
 """
 
 import json
@@ -16,41 +16,41 @@ from time import perf_counter_ns
 import lines
 from cores import staying_on
 
-# What a runtime's buffered output does: a write for every few kB, not for every line.
-_out = open(1, "wb", buffering=8192, closefd=False)  # noqa: SIM115 - it is never closed
+# Buffered output as in most runtimes: a write for every few kB, not for every line.
+_out = open(1, "wb", buffering=8192, closefd=False)  # noqa: SIM115 - never closed
 _in = sys.stdin.buffer
 
 
 _IS_V2 = sys.argv[1:] == ["2"]
-_WHO = {"name": "bench", "version": "1"}
+_INFO = {"name": "bench", "version": "1"}
 
 
-def _greeting() -> dict:
+def _initialize_result() -> dict:
     if _IS_V2:
-        return {"protocolVersion": 2, "info": _WHO, "capabilities": {"session": {}}}
-    return {"protocolVersion": 1, "agentInfo": _WHO}
+        return {"protocolVersion": 2, "info": _INFO, "capabilities": {"session": {}}}
+    return {"protocolVersion": 1, "agentInfo": _INFO}
 
 
 def _answer(request: dict) -> dict:
     params = request["params"]
     match request["method"]:
         case "initialize":
-            return _greeting()
+            return _initialize_result()
         case "session/new":
             return {"sessionId": f"bench-{os.getpid():010}"}
         case "session/prompt":
             verb, what, *numbers = params["prompt"][0]["text"].split()
             act = {"stream": _stream, "ask": _ask, "rest": _rest}[verb]
             if _IS_V2:
-                _say(request["id"], params["sessionId"], "running")
+                _send_state(request["id"], params["sessionId"], "running")
             meta = act(what, params["sessionId"], *map(int, numbers))
             return {"stopReason": "end_turn", "_meta": meta}
         case method:
             raise ValueError(f"unexpected: {method}")
 
 
-def _say(request_id: object, session_id: str, state: str, **more: str) -> None:
-    """Tell the state of the session; when a turn begins, answer its prompt first."""
+def _send_state(request_id: object, session_id: str, state: str, **more: str) -> None:
+    """Send the state of the session. When a turn begins, acknowledge its prompt first."""
     if state == "running":
         _out.write(lines.encode(id=request_id, result={"messageId": f"user-{request_id}"}))
     update = {"sessionUpdate": "state_update", "state": state, **more}
@@ -94,7 +94,7 @@ for _line in _in:
     _request = json.loads(_line)
     _result = _answer(_request)
     if _IS_V2 and "stopReason" in _result:
-        _say(_request["id"], _request["params"]["sessionId"], "idle", stopReason="end_turn")
+        _send_state(_request["id"], _request["params"]["sessionId"], "idle", stopReason="end_turn")
     else:
         _out.write(lines.encode(id=_request["id"], result=_result))
     _out.flush()

@@ -54,7 +54,7 @@ class Bench:
         self.now_us = 1
         self.engine = Engine(EngineSettings(command=("agent",), version="0"))
         self.client = self.engine.add_client()
-        holder = LeaseHolder(token="bench", pid=1, host="here")  # noqa: S106 - no password
+        holder = LeaseHolder(token="bench", pid=1, machine="here")  # noqa: S106 - no password
         self.queries = QueryHandler(self, holder, lambda: None)
 
     def ask(self, question: Callable[[MemoryStore], object]) -> object:

@@ -1,4 +1,4 @@
-"""A fake client that compares every byte it gets with what must come."""
+"""A fake client that compares every received byte with the expected one."""
 
 import json
 import os
@@ -8,20 +8,20 @@ from typing import Any
 
 import lines
 
-_READ = 65536
+_READ_SIZE = 65536
 _TAIL = 2048
-"""In which the last line of a turn fits, and what may follow it."""
+"""The last line of a turn fits into this size, with the lines that may follow it."""
 
-Came = list[tuple[float, float]]
-"""For each read, its time and how many lines had come by then."""
+Arrivals = list[tuple[float, float]]
+"""For each read, its time and the number of lines received by then."""
 
 
 class WrongResult(Exception):
-    """Something is not as it must be, so there is nothing to report."""
+    """A result is wrong, so its figures are not reported."""
 
 
 class Client:
-    """One connection to an agent, through whatever stands between. One session."""
+    """A connection to an agent, with one session at a time."""
 
     def __init__(self, to_agent: int, from_agent: int) -> None:
         self._to_agent = to_agent
@@ -30,14 +30,14 @@ class Client:
         self.session_id = ""
 
     def initialize(self) -> None:
-        """Open the connection."""
-        self.greet(1)
+        """Initialize the connection in version 1."""
+        self.initialize_version(1)
 
-    def greet(self, version: int) -> None:
-        """Open the connection in this version of the protocol."""
-        who = {"name": "bench", "version": "1"}
-        told = {"clientCapabilities": {}} if version == 1 else {"info": who}
-        self._call("initialize", {"protocolVersion": version, **told})
+    def initialize_version(self, version: int) -> None:
+        """Initialize the connection in a version of the protocol."""
+        info = {"name": "bench", "version": "1"}
+        fields = {"clientCapabilities": {}} if version == 1 else {"info": info}
+        self._call("initialize", {"protocolVersion": version, **fields})
 
     def new_session(self) -> None:
         """Open the session."""
@@ -45,14 +45,14 @@ class Client:
         self.session_id = self._call("session/new", params)["sessionId"]
 
     def begin(self, *, is_named: bool) -> None:
-        """Have a first turn, after which Rekindle tells the session's name."""
+        """Run a first turn, after which Rekindle sends the session's title."""
         self._prompt("stream chunks 0 0")
         data = b""
         while data.count(b"\n") < 1 + is_named:
-            data += self._read(_READ)
+            data += self._read(_READ_SIZE)
         answer, *rest = data.splitlines()
         if b"end_turn" not in answer or any(b"session_info_update" not in line for line in rest):
-            raise WrongResult(f"not what a first turn brings: {data!r}")
+            raise WrongResult(f"not the lines of a first turn: {data!r}")
 
     def stream(
         self,
@@ -61,29 +61,29 @@ class Client:
         *,
         is_flushed: bool = False,
         before_reading: Callable[[], None] = lambda: None,
-    ) -> Came:
-        """Have updates streamed, each flushed or not; return when they came."""
+    ) -> Arrivals:
+        """Run a turn that streams updates, each flushed or not; return their arrivals."""
         period = lines.stream(what, self.session_id)
         size = len(period[0])
         block = b"".join(period)
-        # So long that a read which begins anywhere in the first block ends within it.
-        expected = block * (2 + _READ // len(block))
+        # Long enough that a read which starts anywhere in the first block ends within it.
+        expected = block * (2 + _READ_SIZE // len(block))
         total = count * size
-        got = 0
+        received = 0
         self._prompt(f"stream {what} {count} {is_flushed:d}")
         before_reading()
-        came = [(perf_counter(), 0.0)]
-        while got < total:
-            data = self._read(min(_READ, total - got))
-            if not expected.startswith(data, got % len(block)):
-                raise WrongResult(f"not what was sent, after {got // size} {what}")
-            got += len(data)
-            came.append((perf_counter(), got / size))
+        arrivals = [(perf_counter(), 0.0)]
+        while received < total:
+            data = self._read(min(_READ_SIZE, total - received))
+            if not expected.startswith(data, received % len(block)):
+                raise WrongResult(f"not the sent bytes, after {received // size} {what}")
+            received += len(data)
+            arrivals.append((perf_counter(), received / size))
         self._end_turn()
-        return came
+        return arrivals
 
     def ask(self, what: str, count: int, core: int) -> tuple[float, float]:
-        """Answer what the agent asks from that core; return median and 99th percentile, in µs."""
+        """Answer requests of an agent on a core; return median and 99th percentile in µs."""
         asks = lines.asks(what, self.session_id, count)
         answers = lines.answers(what, count)
         self._prompt(f"ask {what} {count} {core}")
@@ -95,13 +95,13 @@ class Client:
         return meta["p50Us"], meta["p99Us"]
 
     def receive_until_answered(self, method: str, params: object) -> bytes:
-        """Send a request; return all that comes up to its answer, and with it."""
+        """Send a request; return all bytes up to the end of its answer."""
         self._request(method, params)
         pieces: list[bytes] = []
         tail = b""
         while f'"id":{self._requests},'.encode() not in tail or not tail.endswith(b"\n"):
-            pieces.append(self._read(_READ))
-            tail = (tail + pieces[-1])[-_READ:]
+            pieces.append(self._read(_READ_SIZE))
+            tail = (tail + pieces[-1])[-_READ_SIZE:]
         return b"".join(pieces)
 
     def send(self, method: str, params: object) -> int:
@@ -109,26 +109,26 @@ class Client:
         self._request(method, params)
         return self._requests
 
-    def ask_for(self, session_id: str, text: str) -> int:
+    def send_prompt(self, session_id: str, text: str) -> int:
         """Send a prompt to a session; return the id of the request."""
         self.session_id = session_id
         self._prompt(text)
         return self._requests
 
     def each_line(self) -> Iterator[bytes]:
-        """Yield the lines that come, one by one and without their ends."""
-        begun = b""
+        """Yield the received lines without their ends."""
+        rest = b""
         while True:
-            *whole, begun = (begun + self._read(_READ)).split(b"\n")
+            *whole, rest = (rest + self._read(_READ_SIZE)).split(b"\n")
             yield from whole
 
     def receive_turn(self, text: str) -> bytes:
-        """Have a turn in any version; return all that came of it."""
+        """Run a turn in any version; return all bytes of it."""
         self._prompt(text)
         pieces: list[bytes] = []
         tail = b""
         while b'"stopReason"' not in tail or not tail.endswith(b"\n"):
-            pieces.append(self._read(_READ))
+            pieces.append(self._read(_READ_SIZE))
             tail = (tail + pieces[-1])[-_TAIL:]
         return b"".join(pieces)
 
@@ -158,9 +158,9 @@ class Client:
         return message["result"]
 
     def _read_line(self) -> bytes:
-        line = self._read(_READ)
+        line = self._read(_READ_SIZE)
         while not line.endswith(b"\n"):
-            line += self._read(_READ)
+            line += self._read(_READ_SIZE)
         if line.count(b"\n") > 1:
             raise WrongResult(f"expected one line, got {line!r}")
         return line

@@ -1,7 +1,7 @@
-"""Which core a process runs on, where the system lets one choose.
+"""The core of a process, where the system supports the choice.
 
-Two processes that wake each other take ten times as long when they sleep on different
-cores, and the scheduler chooses anew with every start. So round trips choose for it.
+Two processes that wake each other take ten times as long if they sleep on different cores, and
+the scheduler chooses differently at every start. So measures of round trips fix the cores.
 """
 
 import os
@@ -12,14 +12,14 @@ CAN_CHOOSE = hasattr(os, "sched_setaffinity")
 
 
 def first_and_last() -> tuple[int, int]:
-    """Return two cores that are as far apart as can be."""
+    """Return the first and the last core."""
     cores = sorted(os.sched_getaffinity(0)) if CAN_CHOOSE else [0]
     return cores[0], cores[-1]
 
 
 @contextmanager
 def staying_on(core: int) -> Iterator[None]:
-    """Keep this thread on one core, and what it starts meanwhile."""
+    """Run this thread, and processes that it starts meanwhile, on one core."""
     if not CAN_CHOOSE:
         yield
         return

@@ -1,14 +1,14 @@
-"""What it takes to bring a long session back, and to list many."""
+"""Measures of loading a long session, and of listing many."""
 
 import json
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-import command_line
+import commands
 import lines
 from client import Client, WrongResult
-from memory import held_mb
+from process_info import held_mb
 from rekindle.model import AgentIdentity, Counted, EntryBatch, Kind, Opened, Page, Side
 from rekindle.store.sqlite.store import SqliteStore
 from setups import connected
@@ -17,14 +17,14 @@ _SESSION = "long"
 _FOLDER = "/home/user/project"
 _TURNS = 5
 _CHUNK = "forty bytes of text, in every one chunk."
-_A_COMMIT = 500
+_SESSIONS_PER_COMMIT = 500
 _NOW_US = 1_700_000_000_000_000
 
 Figures = dict[str, float]
 
 
 def load(_: str, store: Path, chunks: int) -> Figures:
-    """Load a session of so many chunks; return seconds, updates, and memory above idle."""
+    """Load a session with a number of chunks; return seconds, updates, and memory above idle."""
     _fill(store, chunks)
     with connected("rekindle", store) as connection:
         connection.client.initialize()
@@ -34,7 +34,7 @@ def load(_: str, store: Path, chunks: int) -> Figures:
         taken = perf_counter() - begin
         held = held_mb(connection.pid)
     if text != _CHUNK * (chunks // _TURNS * _TURNS):
-        raise WrongResult(f"{len(text)} characters came back, not what was said")
+        raise WrongResult(f"{len(text)} characters were replayed, not the recorded ones")
     above = held.get("peak", held["resident"]) - idle["resident"]
     return {"seconds": taken, "updates": updates, "above": above}
 
@@ -45,24 +45,25 @@ def list_pages(_: str, store: Path, sessions: int) -> Figures:
     Also list the first page with `rekindle list`, on a terminal and through a pipe.
     """
     with SqliteStore(store) as db:
-        for start in range(0, sessions, _A_COMMIT):
-            db.write([it for n in range(start, start + _A_COMMIT) for it in _session(n)])
+        for start in range(0, sessions, _SESSIONS_PER_COMMIT):
+            numbers = range(start, start + _SESSIONS_PER_COMMIT)
+            db.write([change for number in numbers for change in _session(number)])
         slowest = slowest_page_ms(db, f"{_FOLDER}/7", _NOW_US + sessions // 2)
-    commands = {how: command_line.list_ms(store, how) for how in ("terminal", "pipe")}
-    return {"ms": slowest, **commands}
+    times = {how: commands.list_ms(store, how) for how in ("terminal", "pipe")}
+    return {"ms": slowest, **times}
 
 
 def slowest_page_ms(db: SqliteStore, cwd: str, middle_us: int) -> float:
-    """Return how long the slowest page takes: of all or one folder, the first or a middle one."""
+    """Return the time of the slowest page: of all or one folder, the first or a middle one."""
     pages = [
         Page(cwd=folder, before=before, limit=51)
         for folder in (None, cwd)
         for before in (None, (middle_us, ""))
     ]
-    return max(_middle_ms(db, page) for page in pages)
+    return max(_median_ms(db, page) for page in pages)
 
 
-def _middle_ms(db: SqliteStore, page: Page) -> float:
+def _median_ms(db: SqliteStore, page: Page) -> float:
     times: list[float] = []
     for _ in range(21):
         begin = perf_counter()
@@ -97,7 +98,7 @@ def _fill(store: Path, chunks: int) -> None:
         )
 
     with SqliteStore(store) as db:
-        # Of an agent by another name, so that this one has to be told the record.
+        # The session belongs to another agent, so that the load needs a handover.
         agent = AgentIdentity(name="another")
         db.write([Opened(session_id=_SESSION, at_us=1, agent=agent, cwd=_FOLDER)])
         for _ in range(_TURNS):
@@ -113,12 +114,16 @@ def _fill(store: Path, chunks: int) -> None:
 
 
 def _loaded(client: Client) -> tuple[int, str]:
-    """Load the session; return how many updates came, and what the agent had said."""
+    """Load the session; return the number of updates and the text of the agent."""
     params = {"sessionId": _SESSION, "cwd": _FOLDER, "mcpServers": []}
     data = client.receive_until_answered("session/load", params)
     *updates, answer = map(json.loads, data.splitlines())
     if "result" not in answer:
         raise WrongResult(f"the session was not loaded: {answer}")
-    told = [it["params"]["update"] for it in updates]
-    said = [it["content"]["text"] for it in told if it["sessionUpdate"].startswith("agent_message")]
-    return len(told), "".join(said)
+    bodies = [update["params"]["update"] for update in updates]
+    texts = [
+        body["content"]["text"]
+        for body in bodies
+        if body["sessionUpdate"].startswith("agent_message")
+    ]
+    return len(bodies), "".join(texts)

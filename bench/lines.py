@@ -1,6 +1,6 @@
-"""The lines that the fake agent writes and the fake client expects: each knows what must come.
+"""The lines that the fake agent writes and the fake client expects.
 
-Made before the clock starts, so that neither side spends time on them while it runs.
+They are created before the clock starts, so that neither peer spends time on them.
 """
 
 import base64
@@ -9,22 +9,22 @@ from functools import cache
 from typing import Any
 
 PERIOD = {"chunks": 1000, "results": 50, "named": 1000, "terminal": 1000}
-"""After so many lines a stream repeats itself; a count of lines is a multiple of it."""
+"""The number of lines after which a stream repeats. Counts of lines are multiples of it."""
 
 TEXT_SIZE = {"chunks": 60, "results": 20_000, "named": 60, "terminal": 60}
-"""How many bytes of text each of them carries."""
+"""The bytes of text in a line."""
 
 _WORDS = "the quick brown fox jumps over the lazy dog and on it goes, "
 
 
 def encode(**members: object) -> bytes:
-    """Write a message as one line."""
+    """Return a message as one line."""
     return json.dumps({"jsonrpc": "2.0", **members}, separators=(",", ":")).encode() + b"\n"
 
 
 @cache
 def stream(what: str, session_id: str) -> list[bytes]:
-    """Return one period of updates, all of one length and no two alike."""
+    """Return one period of updates, all different and of the same length."""
     update = {"chunks": _chunk, "results": _result, "named": _named, "terminal": _output}[what]
     return [
         encode(method="session/update", params={"sessionId": session_id, "update": update(number)})
@@ -33,14 +33,14 @@ def stream(what: str, session_id: str) -> list[bytes]:
 
 
 def paced(session_id: str, number: int, at_ns: int) -> bytes:
-    """Return a chunk that tells its number and its time."""
+    """Return a chunk with its number and its time."""
     content = {"type": "text", "text": f"{number:08} {at_ns:020} {_WORDS}"}
     update = {"sessionUpdate": "agent_message_chunk", "content": content}
     return encode(method="session/update", params={"sessionId": session_id, "update": update})
 
 
 def paced_ns(text: str) -> int:
-    """Return when a paced chunk with that text was written."""
+    """Return the time in the text of a paced chunk."""
     return int(text[9:29])
 
 
@@ -63,7 +63,7 @@ def asks(what: str, session_id: str, count: int) -> list[bytes]:
 
 
 def answers(what: str, count: int) -> list[bytes]:
-    """Return what the client answers to `asks`."""
+    """Return the client's answers to `asks`."""
     result = {
         "permission": {"outcome": {"outcome": "selected", "optionId": "once"}},
         "file": {"content": _text(0, 60)},
@@ -77,15 +77,15 @@ def _chunk(number: int) -> dict[str, Any]:
 
 
 def _named(number: int) -> dict[str, Any]:
-    """Return a chunk as version 2 has it."""
+    """Return a chunk in the form of version 2."""
     chunk = _chunk(number)
     return {"sessionUpdate": chunk["sessionUpdate"], "messageId": "m", "content": chunk["content"]}
 
 
 def _output(number: int) -> dict[str, Any]:
-    """Return what a terminal puts out."""
-    words = _text(number, TEXT_SIZE["terminal"]).encode()
-    data = base64.b64encode(words).decode()
+    """Return an update with terminal output."""
+    text = _text(number, TEXT_SIZE["terminal"]).encode()
+    data = base64.b64encode(text).decode()
     return {"sessionUpdate": "terminal_output_chunk", "terminalId": "t", "data": data}
 
 

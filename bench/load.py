@@ -1,37 +1,37 @@
-"""Measures Rekindle under load: many sessions at once, very long ones, very many, slow readers.
+"""Measure Rekindle under load: many sessions at once, long sessions, large stores, slow readers.
 
-Writes the second part of bench/RESULTS.md, and the curves in bench/plots. Ends with 1 when a bar
-is not met, or a result is wrong. It takes an hour, and a disk with some GB.
+Writes the second part of bench/RESULTS.md, and the curves in bench/plots. The exit code is 1 if a
+bar is not met or a result is wrong. It takes an hour and some GB of disk.
 """
 
 import argparse
 import compileall
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import crowding
-import growing
-import importing
+import concurrent_sessions
+import imports
 import rekindle
-import results
-import slowness
-import streaming
+import report
+import session_growth
+import slow_peers
+import store_growth
 from client import WrongResult
-from curves import of_length, of_size
+from plot import Chart, Points, draw
 from report import number
 
 _BASE = 10
 _MB = 1_000_000
-_BYTES_A_SESSION = 100_000
+_BYTES_PER_SESSION = 100_000
 
 
 @dataclass(frozen=True)
 class Extent:
-    """How much is done."""
+    """The amounts to measure."""
 
     seconds: float = 600
     sessions: int = 50
@@ -53,7 +53,7 @@ _QUICK = Extent(
 
 @dataclass(frozen=True)
 class Figure:
-    """What was found, and the most or least that it may be, where there is a bar."""
+    """A measured value, with its maximum or minimum if there is a bar."""
 
     what: str
     found: float
@@ -78,16 +78,16 @@ class Figure:
 
 @dataclass(frozen=True)
 class Part:
-    """What one part of the report says, and the pictures that belong to it."""
+    """A part of the report, with its curves."""
 
     title: str
-    words: str
+    text: str
     figures: list[Figure]
     plots: dict[str, str]
 
 
 def main() -> int:
-    """Measure, print the report, and write it down."""
+    """Measure, print the report, and write it to the file."""
     options = _options()
     extent = _chosen(options)
     compileall.compile_dir(str(Path(rekindle.__file__).parent), quiet=1)
@@ -103,7 +103,7 @@ def main() -> int:
         print(_section(parts[-1]), flush=True)
     if options.write or not options.quick:
         _write(parts)
-    return 0 if all(it.is_met for part in parts for it in part.figures) else 1
+    return 0 if all(figure.is_met for part in parts for figure in part.figures) else 1
 
 
 def _options() -> argparse.Namespace:
@@ -121,32 +121,33 @@ def _options() -> argparse.Namespace:
 
 def _chosen(options: argparse.Namespace) -> Extent:
     given = {name: getattr(options, name) for name in ("seconds", "entries", "stored", "padding")}
-    usual = _QUICK if options.quick else Extent()
-    return replace(usual, **{name: it for name, it in given.items() if it is not None})
+    default = _QUICK if options.quick else Extent()
+    return replace(default, **{name: value for name, value in given.items() if value is not None})
 
 
 def _streams(extent: Extent, store: Path) -> Part:
-    found = streaming.stream(store, extent.sessions, extent.pace, extent.seconds)
+    found = concurrent_sessions.stream(store, extent.sessions, extent.pace, extent.seconds)
     held = found["mb_end"] - found["mb_begin"]
     return Part(
         "Many at once",
-        f"{extent.sessions} sessions streamed at once, {extent.pace} flushed chunks a second each, "
-        f"over {streaming.PROCESSES} processes into one store, for {extent.seconds:.0f} seconds, "
-        f"turn after turn: {found['chunks']:,.0f} chunks. Each was on record once and in order, as "
-        "it had come; a chunk's way is from the agent to the client, the commit included. Memory "
-        "and files are those of the process that has most. While somebody reads one snapshot for "
-        f"{found['reading']:.0f} seconds, SQLite cannot begin its log anew.",
+        f"{extent.sessions} sessions streamed at once, with {extent.pace} flushed chunks per "
+        f"second each, from {concurrent_sessions.PROCESSES} processes into one store, for "
+        f"{extent.seconds:.0f} seconds of consecutive turns: {found['chunks']:,.0f} chunks. The "
+        "store had each received chunk once and in order. The latency of a chunk is from the "
+        "agent to the client, and includes the commit. Memory and files are those of the process "
+        f"with most of them. While a reader holds one snapshot for {found['reading']:.0f} "
+        "seconds, SQLite cannot restart its WAL.",
         [
             Figure("chunks in all", found["rate"], "1/s"),
-            Figure("a chunk's way, median", found["p50"], "ms"),
+            Figure("latency of a chunk, median", found["p50"], "ms"),
             Figure("the same, 99th percentile", found["p99"], "ms"),
             Figure("the longest", found["longest"], "ms"),
             Figure("memory at the beginning", found["mb_begin"], "MB"),
             Figure("memory at the end", found["mb_end"], "MB", 45),
-            Figure("that is more by", held, "MB", 5),
+            Figure("growth of memory", held, "MB", 5),
             Figure("open files at the beginning", found["files_begin"], ""),
             Figure("open files at the end", found["files_end"], "", found["files_begin"]),
-            Figure("the store's log at most", found["log"], "MB", 64),
+            Figure("largest WAL", found["log"], "MB", 64),
             Figure("while a snapshot is read", found["log_read"], "MB"),
             Figure("at the end", found["log_after"], "MB", 64),
         ],
@@ -156,18 +157,18 @@ def _streams(extent: Extent, store: Path) -> Part:
 
 def _session(extent: Extent, store: Path) -> Part:
     lengths = [extent.entries // _BASE**power for power in range(3, -1, -1)]
-    lengths = [it for it in lengths if it >= growing.SHORTEST]
-    found = dict(growing.grow(store, lengths))
+    lengths = [length for length in lengths if length >= session_growth.SHORTEST]
+    found = dict(session_growth.grow(store, lengths))
     first, last = found[lengths[0]], found[lengths[-1]]
     return Part(
         "A long session",
-        "One session grows; its turns have 2,000 entries each, written as recording writes them. "
-        "A load is by an agent that does not know it, to a client that compares all of it. What a "
-        "load holds is what is told: the words, and the lines that are made of them.",
+        "One session grows. Its turns have 2,000 entries each, written in the same way as by "
+        "recording. The loading agent does not know the session, and the client compares all of "
+        "it. The memory of a load is that of the replayed text and its lines.",
         [
             Figure(f"entries appended at {lengths[0]:,}", first["append"], "1/s"),
             Figure(f"entries appended at {lengths[-1]:,}", last["append"], "1/s"),
-            Figure("the first in terms of the last", first["append"] / last["append"], "", 1.5),
+            Figure("quotient of the two", first["append"] / last["append"], "", 1.5),
             Figure(f"`session/load` of {lengths[-1]:,}", last["load_s"], "s"),
             Figure("the same for each 50,000 of them", last["load_per"] / 2, "s", 0.5),
             Figure("memory above idle meanwhile", last["load_mb"], "MB"),
@@ -177,17 +178,17 @@ def _session(extent: Extent, store: Path) -> Part:
             Figure("its memory", last["export_mb"], "MB"),
             Figure("the store", last["file_mb"], "MB"),
         ],
-        of_length(found),
+        _length_curves(found),
     )
 
 
 def _store(extent: Extent, store: Path) -> Part:
     sizes = [extent.stored // _BASE**power for power in range(3, -1, -1)]
-    sizes = [it for it in sizes if it >= crowding.FEWEST]
-    found = dict(crowding.fill(store, sizes, extent.padding))
+    sizes = [size for size in sizes if size >= store_growth.MIN_SESSIONS]
+    found = dict(store_growth.fill(store, sizes, extent.padding))
     size, last = sizes[-1], found[sizes[-1]]
     parts = {f"`prune` of {size // _BASE:,}": size // _BASE, "`prune --now` of 100": 100}
-    thrown = dict(crowding.throw_away(store, size, parts))
+    maintenance = dict(store_growth.run_maintenance(store, size, parts))
     waits = {"`prune --now` of 100": None}
     figures = [
         Figure(f"{size:,} sessions", last["file_mb"], "MB"),
@@ -199,33 +200,38 @@ def _store(extent: Extent, store: Path) -> Part:
         Figure("`rekindle list` on a terminal", last["terminal_ms"], "ms", 150),
         Figure("`rekindle list` to a pipe", last["pipe_ms"], "ms", 150),
         Figure("start to the answer to `initialize`", last["start_ms"], "ms"),
-        Figure(f"`session/load` of one of {crowding.FIXED:,} entries", last["load_s"], "s", 0.5),
-        *(Figure(f"search for {name}", last[name], "ms", 100) for name in crowding.QUERIES),
+        Figure(
+            f"`session/load` of one of {store_growth.LOADED_ENTRIES:,} entries",
+            last["load_s"],
+            "s",
+            0.5,
+        ),
+        *(Figure(f"search for {name}", last[name], "ms", 100) for name in store_growth.QUERIES),
         Figure("`rekindle search`, the whole command", last["command_ms"], "ms"),
     ]
-    for name, it in thrown.items():
+    for name, cost in maintenance.items():
         figures += [
-            Figure(name, it["seconds"], "s"),
-            Figure("its memory", it["mb"], "MB"),
-            Figure("the longest way of a chunk meanwhile", it["waited_ms"], "ms", waits.get(name)),
+            Figure(name, cost["seconds"], "s"),
+            Figure("its memory", cost["mb"], "MB"),
+            Figure("longest latency of a chunk", cost["waited_ms"], "ms", waits.get(name)),
         ]
     return Part(
-        "A crowded store",
-        "One store fills with sessions of one turn each. The commands that look at all of it, or "
-        "throw some of it away, run while a session is recorded, 100 chunks a second.",
+        "A large store",
+        "One store grows with sessions of one turn each. Commands that read the whole store or "
+        "delete a part of it run while a session is recorded with 100 chunks per second.",
         figures,
-        of_size(found),
+        _size_curves(found),
     )
 
 
 def _slow(extent: Extent, store: Path) -> Part:
-    unread = slowness.deaf_client(store, extent.unread, extent.unread_seconds)
-    unheard = slowness.deaf_agent(store.with_name("other.db"), extent.unread_seconds)
+    unread = slow_peers.slow_client(store, extent.unread, extent.unread_seconds)
+    unheard = slow_peers.slow_agent(store.with_name("other.db"), extent.unread_seconds)
     return Part(
-        "Who does not read",
+        "Slow readers",
         f"A client reads nothing for {extent.unread_seconds} seconds while an agent has "
-        f"{unread['sent_mb']:.0f} MB to say, and then everything; an agent reads nothing for as "
-        "long while a client writes prompts. Nothing was lost.",
+        f"{unread['sent_mb']:.0f} MB to send, and then reads everything. An agent reads nothing "
+        "for the same time while a client writes prompts. Nothing was lost.",
         [
             Figure("taken from the agent meanwhile", unread["taken_mb"], "MB", 5),
             Figure("memory above idle then", unread["above_mb"], "MB", 20),
@@ -238,14 +244,13 @@ def _slow(extent: Extent, store: Path) -> Part:
 
 
 def _imports(extent: Extent, store: Path) -> Part:
-    long = importing.one_long(store, extent.imported_mb * _MB)
-    many = importing.very_many(store.with_name("many.db"), extent.imported, _BYTES_A_SESSION)
+    long = imports.one_long(store, extent.imported_mb * _MB)
+    many = imports.very_many(store.with_name("many.db"), extent.imported, _BYTES_PER_SESSION)
     return Part(
         "Importing",
-        f"One session of Claude Code's, of {long['mb']:,.0f} MB, which become "
-        f"{long['entries']:,.0f} entries; then {extent.imported:,} of "
-        f"{_BYTES_A_SESSION // 1000} kB "
-        "each; and each of them once more, when nothing has changed.",
+        f"One session of Claude Code with {long['mb']:,.0f} MB, which become "
+        f"{long['entries']:,.0f} entries; then {extent.imported:,} sessions of "
+        f"{_BYTES_PER_SESSION // 1000} kB each; and both again without changes.",
         [
             Figure("one long session", long["rate"], "MB/s", least=40),
             Figure("memory meanwhile", long["memory"], "MB", 200),
@@ -258,6 +263,53 @@ def _imports(extent: Extent, store: Path) -> Part:
         {},
     )
 
+
+# -- curves ---------------------------------------------------------------------------------
+
+FiguresBySize = Mapping[int, Mapping[str, float]]
+"""The figures for each size."""
+
+
+def _length_curves(found: FiguresBySize) -> dict[str, str]:
+    """Return the named curves of the cost of a growing session."""
+    seconds = {"load_s": "session/load", "last_s": "show --last", "export_s": "export"}
+    rates = {"append": "appended", "loaded": "loaded"}
+    mb = {"load_mb": "session/load", "last_mb": "show --last", "export_mb": "export"}
+    across = "entries in the session"
+    charts = {
+        "length-time": Chart("Time against length", across, "seconds", _lines(found, seconds)),
+        "length-rate": Chart("Rates against length", across, "entries/s", _lines(found, rates)),
+        "length-memory": Chart("Memory against length", across, "MB", _lines(found, mb)),
+    }
+    return {name: draw(chart) for name, chart in charts.items()}
+
+
+def _size_curves(found: FiguresBySize) -> dict[str, str]:
+    """Return the named curves of the cost of a growing store."""
+    listing = {"terminal_ms": "rekindle list", "list_ms": "session/list", "page_ms": "its page"}
+    search = {
+        "command_ms": "rekindle search",
+        "search_ms": "slowest search",
+        "nothing_new_ms": "nothing new",
+    }
+    opening = {"load_ms": "session/load", "start_ms": "initialize"}
+    across = "sessions in the store"
+    charts = {
+        "size-list": Chart("Listing against size", across, "ms", _lines(found, listing), 150),
+        "size-search": Chart("Searching against size", across, "ms", _lines(found, search), 100),
+        "size-open": Chart("Opening against size", across, "ms", _lines(found, opening), 500),
+    }
+    return {name: draw(chart) for name, chart in charts.items()}
+
+
+def _lines(found: FiguresBySize, names: dict[str, str]) -> dict[str, Points]:
+    return {
+        name: [(size, figures[figure]) for size, figures in found.items()]
+        for figure, name in names.items()
+    }
+
+
+# -- the report -----------------------------------------------------------------------------
 
 _PARTS: dict[str, Callable[[Extent, Path], Part]] = {
     "streams": _streams,
@@ -272,18 +324,18 @@ def _section(part: Part) -> str:
     rows = "\n".join(figure.row() for figure in part.figures)
     pictures = "\n".join(f"![{name}](plots/{name}.svg)" for name in part.plots)
     table = f"|  |  | bar |  |\n| --- | --- | --- | --- |\n{rows}"
-    words = f"{time.strftime('%Y-%m-%d')}. {part.words}"
-    return "\n\n".join(filter(None, (f"## {part.title}", words, table, pictures)))
+    text = f"{time.strftime('%Y-%m-%d')}. {part.text}"
+    return "\n\n".join(filter(None, (f"## {part.title}", text, table, pictures)))
 
 
 def _write(parts: list[Part]) -> None:
     for part in parts:
         for name, picture in part.plots.items():
-            path = results.FOLDER / "plots" / f"{name}.svg"
+            path = report.FOLDER / "plots" / f"{name}.svg"
             path.parent.mkdir(exist_ok=True)
             path.write_text(picture, encoding="utf-8")
-    head = "# How Rekindle bears load\n\nWritten by `make load`, like the curves."
-    results.write_load(head, {part.title: _section(part) for part in parts})
+    head = "# Rekindle under load\n\nWritten by `make load`, with the curves."
+    report.write_load(head, {part.title: _section(part) for part in parts})
 
 
 if __name__ == "__main__":

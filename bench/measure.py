@@ -1,6 +1,6 @@
-"""Measures what `rekindle run` costs, against nothing in between and against `cat`.
+"""Measure the cost of `rekindle run`, compared with a direct connection and with `cat`.
 
-Writes bench/RESULTS.md. Ends with 1 when a bar is not met, or a result is wrong.
+Writes bench/RESULTS.md. The exit code is 1 if a bar is not met or a result is wrong.
 """
 
 import argparse
@@ -16,16 +16,15 @@ from tempfile import TemporaryDirectory
 import lifecycle
 import measures
 import rekindle
-import results
-import searching
+import search_measures
 import translation
 from client import WrongResult
-from report import SETUPS, Bar, Row, Samples, compose, number, ratio, spread
+from report import SETUPS, Bar, Row, Samples, compose, number, ratio, spread, write_costs
 
 
 @dataclass(frozen=True)
 class Extent:
-    """How much is measured. A tenth of a stream must be a multiple of its period."""
+    """The amounts to measure. A tenth of a stream must be a multiple of its period."""
 
     rounds: int = 7
     chunks: int = 500_000
@@ -43,10 +42,10 @@ class Extent:
     def __str__(self) -> str:
         return (
             f"{self.rounds} rounds of {self.chunks:,} chunks, {self.flushed:,} flushed ones, "
-            f"{self.results:,} tool results and {self.asks:,} round trips; {self.starts} of "
-            f"starts; {self.long_rounds} of {self.long:,} chunks, and of {self.shared:,} by one "
-            f"writer and by eight; loads of {self.loaded:,} and {self.long:,} chunks; "
-            f"searches among {self.searched:,} messages."
+            f"{self.results:,} tool results and {self.asks:,} round trips; {self.starts} rounds "
+            f"of starts; {self.long_rounds} rounds of {self.long:,} chunks, and of "
+            f"{self.shared:,} chunks by one writer and by eight; loads of {self.loaded:,} and "
+            f"{self.long:,} chunks; searches among {self.searched:,} messages."
         )
 
 
@@ -58,23 +57,23 @@ _QUICK = Extent(
 
 
 def main() -> int:
-    """Measure, print the report, and write it down."""
+    """Measure, print the report, and write it to the file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small counts; writes no results")
     parser.add_argument("--write", action="store_true", help="write the results of --quick too")
     options = parser.parse_args()
     extent = _QUICK if options.quick else Extent()
-    # As it is when it was installed; else a start may have to compile it first.
+    # An installed package is compiled. Otherwise the first start would compile it.
     compileall.compile_dir(str(Path(rekindle.__file__).parent), quiet=1)
     try:
         rows = list(_rows(extent))
     except WrongResult as error:
         print(f"wrong result: {error}", file=sys.stderr)
         return 1
-    report = compose(rows, str(extent))
-    print(report)
+    text = compose(rows, str(extent))
+    print(text)
     if options.write or not options.quick:
-        results.write_costs(report)
+        write_costs(text)
     return 0 if all(row.bar.is_met for row in rows if row.bar) else 1
 
 
@@ -92,34 +91,34 @@ def _rows(extent: Extent) -> Iterator[Row]:
 def _streaming(extent: Extent) -> Iterator[Row]:
     least = 0.15
     flushed = partial(measures.stream, is_flushed=True)
-    rates = _take_turns(extent.rounds, flushed, "chunks", extent.flushed)["rate"]
+    rates = _sample(extent.rounds, flushed, "chunks", extent.flushed)["rate"]
     part = ratio(rates, "rekindle")
     bar = Bar(f"at least {least} of direct", number(part), part >= least)
     yield Row("streamed chunks, 1/s", rates, bar)
-    rates = _take_turns(extent.rounds, measures.stream, "chunks", extent.chunks)["rate"]
+    rates = _sample(extent.rounds, measures.stream, "chunks", extent.chunks)["rate"]
     yield Row("the same as fast as a pipe goes, 1/s", rates)
-    rates = _take_turns(extent.rounds, measures.stream, "results", extent.results)["mb"]
+    rates = _sample(extent.rounds, measures.stream, "results", extent.results)["mb"]
     yield Row("tool results of 20 kB, MB/s", rates)
 
 
 def _round_trips(extent: Extent) -> Iterator[Row]:
     most = 3
-    times = _take_turns(extent.rounds, measures.round_trips, "file", extent.asks, 2)
+    times = _sample(extent.rounds, measures.round_trips, "file", extent.asks, 2)
     part = ratio(times["p50"], "rekindle")
     bar = Bar(f"at most {most} times direct", number(part), part <= most)
     yield Row("round trip, median, µs", times["p50"], bar)
     yield Row("round trip, 99th percentile, µs", times["p99"])
-    times = _take_turns(extent.rounds, measures.round_trips, "permission", extent.asks, 2)
+    times = _sample(extent.rounds, measures.round_trips, "permission", extent.asks, 2)
     yield Row("recorded round trip, median, µs", times["p50"])
     yield Row("recorded round trip, 99th percentile, µs", times["p99"])
     for what, kind in (("", "file"), ("recorded ", "permission")):
-        times = _take_turns(extent.rounds, measures.round_trips, kind, extent.asks, 1)
+        times = _sample(extent.rounds, measures.round_trips, kind, extent.asks, 1)
         yield Row(f"{what}round trip on one core, median, µs", times["p50"])
 
 
 def _starts(extent: Extent) -> Iterator[Row]:
     most_ms = 150
-    times = _take_turns(extent.starts, measures.start)["ms"]
+    times = _sample(extent.starts, measures.start)["ms"]
     rounds = [
         mine - direct for mine, direct in zip(times["rekindle"], times["direct"], strict=True)
     ]
@@ -130,9 +129,7 @@ def _starts(extent: Extent) -> Iterator[Row]:
 
 def _long_sessions(extent: Extent) -> Iterator[Row]:
     most_mb, least = 45, 0.8
-    figures = _take_turns(
-        extent.long_rounds, measures.long_session, extent.long, setups=("rekindle",)
-    )
+    figures = _sample(extent.long_rounds, measures.long_session, extent.long, setups=("rekindle",))
     held = figures["resident"]["rekindle"]
     bar = Bar(f"at most {most_mb} MB", spread(median(held), held), max(held) <= most_mb)
     yield Row(f"resident after {extent.long:,} chunks, MB", figures["resident"], bar)
@@ -149,7 +146,7 @@ def _long_sessions(extent: Extent) -> Iterator[Row]:
 
 def _writers(extent: Extent) -> Iterator[Row]:
     one, eight = "one", "eight"
-    figures = _take_turns(
+    figures = _sample(
         extent.long_rounds,
         lambda name, store: measures.writers({one: 1, eight: 8}[name], store, extent.shared),
         setups=(one, eight),
@@ -171,7 +168,7 @@ def _writers(extent: Extent) -> Iterator[Row]:
 def _lifecycle(extent: Extent) -> Iterator[Row]:
     most_s, most_updates, most_mb, most_ms, most_list_ms = 0.5, 60, 150, 5, 150
     rekindle = ("rekindle",)
-    figures = _take_turns(extent.rounds, lifecycle.load, extent.loaded, setups=rekindle)
+    figures = _sample(extent.rounds, lifecycle.load, extent.loaded, setups=rekindle)
     taken, updates = figures["seconds"]["rekindle"], max(figures["updates"]["rekindle"])
     bar = Bar(
         f"at most {most_s} s and {most_updates} updates",
@@ -179,14 +176,14 @@ def _lifecycle(extent: Extent) -> Iterator[Row]:
         median(taken) <= most_s and updates <= most_updates,
     )
     yield Row(f"`session/load` of {extent.loaded:,} chunks, s", figures["seconds"], bar)
-    figures = _take_turns(extent.long_rounds, lifecycle.load, extent.long, setups=rekindle)
+    figures = _sample(extent.long_rounds, lifecycle.load, extent.long, setups=rekindle)
     above = figures["above"]["rekindle"]
     bar = Bar(
         f"at most {most_mb} MB above idle", f"{spread(median(above), above)}", max(above) <= most_mb
     )
     yield Row(f"`session/load` of {extent.long:,} chunks, s", figures["seconds"])
     yield Row("memory above idle meanwhile, MB", figures["above"], bar)
-    figures = _take_turns(1, lifecycle.list_pages, extent.sessions, setups=rekindle)
+    figures = _sample(1, lifecycle.list_pages, extent.sessions, setups=rekindle)
     slowest = figures["ms"]["rekindle"][0]
     bar = Bar(f"at most {most_ms} ms", number(slowest), slowest <= most_ms)
     yield Row(f"a page of `session/list` among {extent.sessions:,}, ms", figures["ms"], bar)
@@ -206,7 +203,7 @@ def _translation(extent: Extent) -> Iterator[Row]:
         ("version 2", "terminal", extent.chunks, 1),
     ):
         same = 3 - other
-        figures = _take_turns(
+        figures = _sample(
             extent.rounds,
             lambda name, store, *rest: translation.stream(rest[0], store, int(name), *rest[1:]),
             agent, what, count,
@@ -224,8 +221,8 @@ def _translation(extent: Extent) -> Iterator[Row]:
 
 def _searching(extent: Extent) -> Iterator[Row]:
     most_ms = 100
-    figures = _take_turns(1, searching.look, extent.searched, setups=("rekindle",))
-    for name in searching.QUERIES:
+    figures = _sample(1, search_measures.measure_search, extent.searched, setups=("rekindle",))
+    for name in search_measures.QUERIES:
         (taken,) = figures[name]["rekindle"]
         bar = Bar(f"at most {most_ms} ms", number(taken), taken <= most_ms)
         yield Row(f"search for {name} among {extent.searched:,} messages, ms", figures[name], bar)
@@ -236,19 +233,19 @@ def _searching(extent: Extent) -> Iterator[Row]:
     yield Row("the same when there is nothing new, ms", figures["nothing_new"])
 
 
-def _take_turns(
+def _sample(
     rounds: int,
     measure: Callable[..., measures.Figures],
     *arguments: object,
     setups: tuple[str, ...] = SETUPS,
 ) -> dict[str, Samples]:
-    """Measure each set-up once a round, each time with a fresh store; return all figures."""
+    """Measure each set-up once per round with a new store; return all figures."""
     figures: dict[str, Samples] = {}
     for _ in range(rounds):
         for setup in setups:
             with TemporaryDirectory(prefix="rekindle-bench-") as folder:
-                found = measure(setup, Path(folder) / "store.db", *arguments)
-            for figure, value in found.items():
+                measured = measure(setup, Path(folder) / "store.db", *arguments)
+            for figure, value in measured.items():
                 figures.setdefault(figure, {}).setdefault(setup, []).append(value)
     return figures
 

@@ -1,7 +1,7 @@
-"""A fake agent that streams in many sessions at once, each at its own pace, every chunk flushed.
+"""A fake agent that streams in many sessions at once, at a given pace, with every chunk flushed.
 
-The prompt `pace 1000 100` gets 1,000 chunks, 100 a second. A chunk tells its number, and when it
-was written by a clock that is the same in all processes.
+The prompt `pace 1000 100` gets 1,000 chunks, 100 per second. A chunk has its number and its time,
+from a clock that all processes share.
 """
 
 import json
@@ -17,7 +17,7 @@ _writing = threading.Lock()
 
 def _write(line: bytes) -> None:
     with _writing:
-        # A line that is shorter than PIPE_BUF is written whole, or waits.
+        # A line that is shorter than PIPE_BUF is written atomically.
         os.write(1, line)
 
 

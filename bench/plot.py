@@ -1,4 +1,4 @@
-"""Draws curves as SVG: a few lines over logarithmic axes, readable on white and on black."""
+"""Curves as SVG: a few lines over logarithmic axes, readable on white and on black."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ text { font: 12px sans-serif; fill: #333; }
 
 @dataclass(frozen=True)
 class Chart:
-    """Named lines over what they depend on. `bar` is what they must stay below, in their unit."""
+    """Named lines with labels of the axes. `bar` is the limit of the values."""
 
     title: str
     across: str
@@ -33,7 +33,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class _Axis:
-    """Whole powers of ten, from one to another, laid over so many pixels."""
+    """A logarithmic axis between two powers of ten, and its position in pixels."""
 
     low: int
     high: int
@@ -50,7 +50,7 @@ class _Axis:
 
 
 def draw(chart: Chart) -> str:
-    """Return the picture."""
+    """Return the chart as SVG."""
     points = [point for line in chart.lines.values() for point in line]
     heights = [y for _, y in points] + ([] if chart.bar is None else [chart.bar])
     across = _axis([x for x, _ in points], _LEFT, _WIDTH - _RIGHT)
@@ -96,17 +96,17 @@ def _curves(chart: Chart, across: _Axis, up: _Axis) -> Iterator[str]:
         yield f'<polyline points="{joined}" fill="none" stroke="{colour}" stroke-width="2"/>'
         yield from (f'<circle cx="{x}" cy="{y}" r="3" fill="{colour}"/>' for x, y in places)
         x, y = places[-1]
-        # Names stand at the ends of their lines, each on a row of its own.
+        # The name is at the end of its line. It moves down to avoid other names.
         while any(abs(y - other) < _LINE_APART for other in ends):
             y += 1
         ends.append(y)
-        words = f"{escape(name)}: {_short(line[-1][1])}"
-        yield f'<text x="{x + 10}" y="{y + 4}" style="fill:{colour}">{words}</text>'
+        label = f"{escape(name)}: {_short(line[-1][1])}"
+        yield f'<text x="{x + 10}" y="{y + 4}" style="fill:{colour}">{label}</text>'
 
 
-def _text(x: float, y: float, words: str, style: str = "", anchor: str = "start") -> str:
-    named = f' class="{style}"' if style else ""
-    return f'<text x="{x}" y="{y}" text-anchor="{anchor}"{named}>{escape(words)}</text>'
+def _text(x: float, y: float, text: str, style: str = "", anchor: str = "start") -> str:
+    css_class = f' class="{style}"' if style else ""
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}"{css_class}>{escape(text)}</text>'
 
 
 def _line(x: float, y: float, to_x: float, to_y: float, style: str) -> str:
@@ -114,7 +114,7 @@ def _line(x: float, y: float, to_x: float, to_y: float, style: str) -> str:
 
 
 def _short(value: float) -> str:
-    """Write a number as people say it: 10 k, 1 M."""
+    """Format a number with a unit: 10 k, 1 M."""
     for unit, name in ((1_000_000, " M"), (1_000, " k")):
         if value >= unit:
             return f"{value / unit:.3g}{name}"

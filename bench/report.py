@@ -1,59 +1,68 @@
-"""Turns samples into figures, holds them against the bars, and writes both down."""
+"""The report: figures from samples, compared with the bars, and the file with the results.
+
+`make bench` writes the first part of the file, and `make load` the rest.
+"""
 
 import os
 import platform
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 
 import apsw
 
+FOLDER = Path(__file__).parent
+_PATH = FOLDER / "RESULTS.md"
+_BETWEEN = "<!-- What follows is written by `make load`. -->\n"
 SETUPS = ("direct", "cat", "rekindle")
 
 Samples = dict[str, list[float]]
-"""For each set-up, one figure a round."""
+"""For each set-up, one figure per round."""
 
 _HOW_TO_READ = """\
 ## How to read it
 
-Only ratios mean anything: the figures themselves are those of one machine on one day. The
-set-ups took turns (direct, cat, rekindle, direct, …). A figure is the median of its rounds,
-a ratio that of two medians; in brackets are the least and the greatest that any one round
-gave.
+Only the ratios are meaningful: the figures come from one machine on one day. The set-ups were
+measured in turn (direct, cat, rekindle, direct, …). A figure is the median of its rounds, and a
+ratio is the quotient of two medians. Brackets contain the smallest and the largest value of any
+round.
 
-- **direct**: the client and the agent, joined by pipes. Both are fakes that do next to
-  nothing with a line, so this is the speed of pipes, not of agents.
-- **cat**: `cat | agent | cat`, two processes that only copy bytes: the least that anything
-  between a client and an agent can cost. A stream may even gain, for more pipes hold more.
-- **rekindle**: `rekindle run -- agent`, recording into a fresh store on disk.
+- **direct**: the client and the agent, connected by pipes. Both are fakes that do almost nothing
+  with a line, so this is the speed of pipes, not of agents.
+- **cat**: `cat | agent | cat`, two processes that only copy bytes: the minimum cost of any process
+  between a client and an agent. A stream can even be faster, because more pipes buffer more.
+- **rekindle**: `rekindle run -- agent`, recording into a new store on disk.
 
-Chunks are `agent_message_chunk` updates with 60 bytes of text, each flushed by the agent as a
-streaming agent does; as fast as a pipe goes, they are written in blocks that were made
-beforehand. Tool results are `tool_call_update`s with 20 kB. A round trip goes from the agent
-to the client and back, timed by the agent: `fs/read_text_file`, which is not recorded, and
-`session/request_permission`, of which both the question and the answer are on record before
-they are passed on. The bar is on the former, which agents make by themselves; the latter is
-beyond it, and waits for a person anyway. The client and the agent have a core each, so that
-each message wakes an idle core, as between programs that wait for each other; on one core that
-falls away, and what is left is the work. A start lasts from starting the processes to the
-answer to `initialize`. Memory is that of the rekindle process alone; MB are 1,000,000 bytes.
-A load is of a session of five turns with chunks of 40 bytes, by an agent that does not know it; a
-page is what the store needs for it, the slowest of four kinds of pages. `rekindle list` is timed
-from the start of its process to its end, the interpreter's own start included.
-What is translated goes from an agent of one version to a client of the other, and is held against
-the same stream between two of the agent's version, both through Rekindle and to the turn's end.
-Messages that are searched have 41 words each, as unevenly common as those of a language, of 50,000
-that share many beginnings; a search is measured with the index open and up to date, snippets
-included.
-Every byte that the client received, and every update in the store, was compared with what the
-agent sent.
+Chunks are `agent_message_chunk` updates with 60 bytes of text. The agent flushes each of them, as
+a streaming agent does; "as fast as a pipe goes" means that it writes them in prepared blocks. Tool
+results are `tool_call_update`s with 20 kB. The agent times a round trip from itself to the client
+and back: `fs/read_text_file`, which is not recorded, and `session/request_permission`, whose
+request and answer are recorded before Rekindle forwards them. The bar applies to the former, which
+agents send on their own; the latter exceeds it, but waits for a person anyway. The client and the
+agent have one core each, so each message wakes an idle core, as between programs that wait for
+each other. On one core there is no such wake-up, and only the work remains. A start lasts from
+starting the processes to the answer to `initialize`. Memory is that of the rekindle process alone;
+1 MB is 1,000,000 bytes.
+A load is of a session of five turns with chunks of 40 bytes, and the agent does not know the
+session. A page is the time that the store needs for it, the slowest of four kinds of pages.
+`rekindle list` is timed from the start of its process to its end, including the start of the
+interpreter.
+A translated stream goes from an agent of one version to a client of the other. It is compared with
+the same stream between two peers of the agent's version. Both go through Rekindle and are timed to
+the end of the turn.
+Searched messages have 41 words each, from a vocabulary of 50,000 words that share many prefixes and
+have the frequencies of a natural language. A search is timed with the index open and up to date,
+and includes the snippets.
+Every byte that the client received, and every update in the store, was compared with the bytes that
+the agent sent.
 """
 
 
 @dataclass(frozen=True)
 class Bar:
-    """What a figure must be, and what it is."""
+    """The required value of a figure, and the measured one."""
 
     demand: str
     found: str
@@ -61,7 +70,7 @@ class Bar:
 
     @property
     def verdict(self) -> str:
-        """Pass or fail, and by how much."""
+        """Pass or fail, with the measured value."""
         return f"{'pass' if self.is_met else '**fail**'}: {self.found}"
 
 
@@ -78,7 +87,7 @@ class Row:
         is_compared = "direct" in self.samples
         return [
             self.what,
-            *(_middle(self.samples.get(setup)) for setup in SETUPS),
+            *(_median(self.samples.get(setup)) for setup in SETUPS),
             *(_ratio(self.samples, setup) if is_compared else "" for setup in SETUPS[1:]),
             self.bar.demand if self.bar else "",
             self.bar.verdict if self.bar else "",
@@ -86,24 +95,24 @@ class Row:
 
 
 def ratio(samples: Samples, setup: str) -> float:
-    """Return a set-up's figure in terms of direct's."""
+    """Return the quotient of a set-up's figure and that of direct."""
     return median(samples[setup]) / median(samples["direct"])
 
 
 def number(value: float) -> str:
-    """Write as many digits as mean something."""
+    """Format a number with three significant digits."""
     if value < 10:  # noqa: PLR2004
         return f"{value:.2g}" if value < 0.1 else f"{value:.2f}"  # noqa: PLR2004
     return f"{float(f'{value:.3g}'):,.0f}" if value >= 100 else f"{value:.1f}"  # noqa: PLR2004
 
 
 def spread(middle: float, rounds: Sequence[float], unit: str = "") -> str:
-    """Write a figure, and the range in which the rounds gave it."""
+    """Format a figure with the range of its rounds."""
     return f"{number(middle)}{unit} ({number(min(rounds))} to {number(max(rounds))})"
 
 
 def compose(rows: Sequence[Row], extent: str) -> str:
-    """Write the report."""
+    """Return the report."""
     header = ("", *SETUPS, "cat / direct", "rekindle / direct", "bar", "")
     table = [header, ["---"] * len(header), *(row.cells() for row in rows)]
     lines = "\n".join(f"| {' | '.join(cells)} |" for cells in table)
@@ -126,10 +135,31 @@ SQLite {apsw.sqlite_lib_version()}, {platform.system()}, {os.cpu_count()} cores.
 {_HOW_TO_READ}"""
 
 
-def _middle(samples: Sequence[float] | None) -> str:
+def _median(samples: Sequence[float] | None) -> str:
     return number(median(samples)) if samples else ""
 
 
 def _ratio(samples: Samples, setup: str) -> str:
     rounds = zip(samples[setup], samples["direct"], strict=True)
     return spread(ratio(samples, setup), [mine / direct for mine, direct in rounds])
+
+
+# -- the file -------------------------------------------------------------------------------
+
+
+def write_costs(report: str) -> None:
+    """Write the part of `make bench`, and keep the rest."""
+    _, mark, load = _read()
+    _PATH.write_text(f"{report.rstrip()}\n\n{mark}{load}", encoding="utf-8")
+
+
+def write_load(head: str, sections: dict[str, str]) -> None:
+    """Write the sections of `make load` by title, and keep those that were not measured now."""
+    costs, _, load = _read()
+    former = {part.partition("\n")[0]: f"## {part.strip()}" for part in load.split("\n## ")[1:]}
+    report = "\n\n".join([head, *{**former, **sections}.values()])
+    _PATH.write_text(f"{costs.rstrip()}\n\n{_BETWEEN}\n{report}\n", encoding="utf-8")
+
+
+def _read() -> tuple[str, str, str]:
+    return _PATH.read_text(encoding="utf-8").partition(_BETWEEN)

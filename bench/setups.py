@@ -1,4 +1,4 @@
-"""The three ways from the fake client to the fake agent, as processes joined by pipes."""
+"""The connections between the fake client and the fake agent: processes connected by pipes."""
 
 import subprocess
 import sys
@@ -15,8 +15,8 @@ from client import Client, WrongResult
 _AGENT = (sys.executable, "-S", str(Path(__file__).with_name("agent.py")))
 _PACED = (sys.executable, "-S", str(Path(__file__).with_name("paced_agent.py")))
 _REKINDLE = str(Path(sys.executable).with_name("rekindle"))
-_PATIENCE = 120.0
-_PATIENCE_FOR_END = 10.0
+_TIMEOUT = 120.0
+_EXIT_TIMEOUT = 10.0
 
 Process = subprocess.Popen[bytes]
 
@@ -27,16 +27,16 @@ SETUPS: dict[str, Callable[[Path], list[tuple[str, ...]]]] = {
     "version 2": lambda store: [(_REKINDLE, "run", "--store", str(store), "--", *_AGENT, "2")],
     "paced": lambda store: [(_REKINDLE, "run", "--store", str(store), "--", *_PACED)],
 }
-"""The commands of each, to be joined by pipes from left to right; rekindle's needs a store.
+"""The commands of each set-up, connected by pipes from left to right.
 
-That of version 2 is rekindle before an agent of version 2, and paced before one that streams in
-many sessions at once.
+"version 2" is Rekindle with an agent of version 2. "paced" is Rekindle with an agent that streams
+in many sessions at once.
 """
 
 
 @dataclass(frozen=True)
 class Connection:
-    """A client, and the first process behind it."""
+    """A client, and the first process of its set-up."""
 
     client: Client
     pid: int
@@ -44,28 +44,28 @@ class Connection:
 
 
 @contextmanager
-def connected(setup: str, store: Path, patience: float = _PATIENCE) -> Iterator[Connection]:
-    """Start what stands behind the client, and see that it ends well and without complaint."""
+def connected(setup: str, store: Path, timeout: float = _TIMEOUT) -> Iterator[Connection]:
+    """Start a set-up. Raises WrongResult if it does not exit with 0 and an empty stderr."""
     with TemporaryFile() as stderr:
         processes = _start(SETUPS[setup](store), stderr.fileno())
-        # Whoever waits for a process that hangs gets the end of its output, and says so.
-        watchdog = Timer(patience, _kill, (processes,))
+        # A reader that waits for a process that hangs then gets the end of its output.
+        watchdog = Timer(timeout, _kill, (processes,))
         watchdog.start()
         try:
             to_agent, from_agent = processes[0].stdin, processes[-1].stdout
             client = Client(to_agent.fileno(), from_agent.fileno())
             yield Connection(client, processes[0].pid, to_agent.fileno())
             to_agent.close()
-            codes = [process.wait(_PATIENCE_FOR_END) for process in processes]
+            codes = [process.wait(_EXIT_TIMEOUT) for process in processes]
         except (WrongResult, OSError) as error:
-            raise WrongResult(f"{setup}: {error} {_said(stderr)}") from error
+            raise WrongResult(f"{setup}: {error} {_text_of(stderr)}") from error
         finally:
             watchdog.cancel()
             _kill(processes)
             to_agent.close()
             from_agent.close()
-        if any(codes) or _said(stderr):
-            raise WrongResult(f"{setup} ended with {codes} {_said(stderr)}")
+        if any(codes) or _text_of(stderr):
+            raise WrongResult(f"{setup} ended with {codes} {_text_of(stderr)}")
 
 
 def _start(commands: list[tuple[str, ...]], stderr: int) -> list[Process]:
@@ -76,13 +76,13 @@ def _start(commands: list[tuple[str, ...]], stderr: int) -> list[Process]:
             command, bufsize=0, stdin=source, stdout=subprocess.PIPE, stderr=stderr
         )
         if processes:
-            # Ours was a second reader, so its writer would never learn that the first had gone.
+            # As a second reader, this process would hide from the writer that the first has exited.
             source.close()
         processes.append(process)
     return processes
 
 
-def _said(stderr: IO[bytes]) -> str:
+def _text_of(stderr: IO[bytes]) -> str:
     stderr.seek(0)
     return stderr.read().decode(errors="replace")
 

@@ -1,7 +1,7 @@
-"""A small ACP client: starts an agent, asks it things, and hears what it has to tell.
+"""A small ACP client without dependencies.
 
-Subclass it, say in `on_update` what becomes of updates and in `choose` who decides on
-permissions. It knows nothing of Rekindle: to the client, `rekindle run -- AGENT` is the agent.
+Subclass it: `on_update` receives updates, and `choose` answers permission requests. The client
+knows nothing of Rekindle; to it, `rekindle run -- AGENT` is an agent.
 """
 
 import json
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 class AgentError(Exception):
-    """The agent refused a request, or ended before it answered."""
+    """The agent refused a request, or exited before it responded."""
 
 
 class Client:
@@ -32,7 +32,7 @@ class Client:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
-                start_new_session=True,  # Ctrl-C is for the client, which then ends the agent
+                start_new_session=True,  # Ctrl-C goes to the client, which then ends the agent
             )
 
     def __enter__(self) -> Self:
@@ -45,36 +45,36 @@ class Client:
             self.process.stdin.close()
 
     def on_update(self, update: Json) -> None:
-        """Take a `session/update` of the agent."""
+        """Receive an update of the agent."""
 
     def choose(self, call: Json, options: list[Json]) -> Json:
-        """Return the option that the user chooses when the agent asks for permission."""
+        """Return the user's answer to a permission request: one of `options`."""
         raise NotImplementedError
 
     def kill(self) -> None:
-        """End the agent, if it runs."""
+        """Kill the agent, if it is running."""
         self.process.kill()
         self.process.wait()
 
     def open_session(self, folder: Path) -> str:
-        """Introduce ourselves, and return the id of a new session."""
+        """Initialize the agent, create a session, and return its id."""
         self.ask("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
         return self.ask("session/new", {"cwd": str(folder), "mcpServers": []})["sessionId"]
 
     def load_session(self, session_id: str, folder: Path) -> None:
-        """Introduce ourselves, and have an earlier session told again."""
+        """Initialize the agent, and load a session with its history."""
         self.ask("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
         params = {"sessionId": session_id, "cwd": str(folder), "mcpServers": []}
         self.ask("session/load", params)
 
     def prompt(self, session_id: str, words: str) -> str:
-        """Say something in a session; return why the turn ended."""
+        """Send a prompt; return the stop reason."""
         block = {"type": "text", "text": words}
         answer = self.ask("session/prompt", {"sessionId": session_id, "prompt": [block]})
         return answer["stopReason"]
 
     def ask(self, method: str, params: Json) -> Json:
-        """Send a request and return its result, seeing to all that comes before it.
+        """Send a request and return its result. Messages before it are handled.
 
         Raises AgentError.
         """
@@ -82,7 +82,7 @@ class Client:
         self._send({"id": self._last_id, "method": method, "params": params})
         for line in self.process.stdout:
             if not line.endswith(b"\n"):
-                break  # it ended in the middle of a line
+                break  # the agent exited within a line
             self.messages += 1
             match json.loads(line):
                 case {"method": "session/update", "params": {"update": update}}:
@@ -99,15 +99,15 @@ class Client:
                 case {"id": self._last_id, "error": {"message": reason}}:
                     raise AgentError(f"{method} failed: {reason}")
                 case _:
-                    pass  # a notification that we do not know
-        raise AgentError(f"the agent ended before it answered {method}{self._last_words()}")
+                    pass  # an unknown notification
+        raise AgentError(f"the agent ended before it answered {method}{self._stderr_tail()}")
 
     def _send(self, message: Json) -> None:
         self.messages += 1
-        with suppress(BrokenPipeError):  # an agent that has ended: reading will tell
+        with suppress(BrokenPipeError):  # the agent has exited; the next read reports it
             self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
             self.process.stdin.flush()
 
-    def _last_words(self) -> str:
+    def _stderr_tail(self) -> str:
         lines = self._stderr.read_text(encoding="utf-8", errors="replace").splitlines()
         return f": {lines[-1]}" if lines else ""

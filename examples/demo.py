@@ -33,11 +33,11 @@ WIDTH = 80
 
 
 class DemoError(Exception):
-    """The demo cannot go on, or has not shown what it promised."""
+    """The demo cannot continue, or its result is wrong."""
 
 
 class Screen:
-    """Prints what happens, as it happens. It only ever goes forwards, so a pipe gets the same."""
+    """Prints the demo line by line. It never moves the cursor back, so a pipe gets the same."""
 
     def __init__(self, *, is_fast: bool) -> None:
         colors = None if os.environ.get("NO_COLOR") else "auto"
@@ -47,10 +47,10 @@ class Screen:
         self._column = 0
         self._speaker: object = None
 
-    def say(
+    def write(
         self, speaker: object, words: str, style: str = "", mark: str = "  ", pace: float = 0
     ) -> None:
-        """Let `speaker` begin or go on; `pace` is how many seconds a letter takes."""
+        """Start or continue the text of `speaker`; `pace` is the time for a letter in seconds."""
         if speaker != self._speaker:
             self.end_line()
             self._speaker = speaker
@@ -65,30 +65,30 @@ class Screen:
                 self.pause(pace)
 
     def line(self, words: str = "", style: str = "", mark: str = "") -> None:
-        """Print something that is said in one go."""
-        self.say(object(), words, style, mark)
+        """Print a line."""
+        self.write(object(), words, style, mark)
         self._put("\n")
 
     def typed(self, words: str, style: str, mark: str) -> None:
-        """Print something that the user types."""
+        """Print text that the user types."""
         self.line()
-        self.say("user", words, style, mark, pace=0.01)
+        self.write("user", words, style, mark, pace=0.01)
         self.end_line()
 
     def heading(self, words: str) -> None:
-        """Begin a new part."""
+        """Start a new section."""
         self.pause(0.7)
         self.line()
         self.line(f"━━ {words} ".ljust(self._width, "━"), "bold")
 
     def end_line(self) -> None:
-        """End the line that was begun, if there is one."""
+        """End the current line, if any."""
         if self._column:
             self._put("\n")
         self._speaker = None
 
     def pause(self, seconds: float) -> None:
-        """Give the eye some time, if one is watching."""
+        """Wait, if a person is watching."""
         if seconds and self.is_watched:
             time.sleep(seconds)
 
@@ -99,14 +99,14 @@ class Screen:
 
 
 def _printable(words: str) -> str:
-    """Show what others say as text alone: a terminal would obey control characters."""
+    """Replace control characters, which a terminal would execute."""
     return "".join(
         char if char.isprintable() or char == "\n" else "�" for char in words.expandtabs(4)
     )
 
 
 class Editor(Client):
-    """Shows what the agent tells, and keeps count of it, to be compared with the store."""
+    """Shows the agent's updates, and counts them for the comparison with the store."""
 
     def __init__(self, screen: Screen, command: str, home: Path, environ: dict[str, str]) -> None:
         super().__init__(command.split(), home, environ)
@@ -121,7 +121,7 @@ class Editor(Client):
         self._steps_done: set[str] = set()
 
     def prompt(self, session_id: str, words: str) -> str:
-        """Type a prompt, and watch the turn."""
+        """Show a prompt, and run its turn."""
         self._screen.pause(0.4)
         self._screen.typed(words, "bold cyan", mark="> ")
         self.text += words
@@ -135,10 +135,10 @@ class Editor(Client):
         match update:
             case {"sessionUpdate": "agent_message_chunk", "content": {"text": words}}:
                 self.text += words
-                self._screen.say("agent", words)
+                self._screen.write("agent", words)
             case {"sessionUpdate": "agent_thought_chunk", "content": {"text": words}}:
                 self.text += words
-                self._screen.say("thought", words, "dim italic", mark="~ ")
+                self._screen.write("thought", words, "dim italic", mark="~ ")
             case {"sessionUpdate": "plan", "entries": steps}:
                 self._plan(steps)
             case {"sessionUpdate": "tool_call", "toolCallId": call_id, "title": title}:
@@ -151,21 +151,21 @@ class Editor(Client):
             case {"sessionUpdate": "tool_call_update", "status": "completed"}:
                 self._screen.line(self._titles[update["toolCallId"]], "green", mark="✓ ")
             case _:
-                pass  # there are more kinds; a client shows those it knows
+                pass  # a client may ignore other kinds
         if self.updates == self.kill_at:
             self.kill()
 
     def choose(self, call: Json, options: list[Json]) -> Json:
-        """Allow it, as a trusting user would."""
+        """Allow the tool call."""
         chosen = next(option for option in options if option["kind"] == "allow_once")
         names = " / ".join(option["name"] for option in options)
-        self._screen.say(call["toolCallId"], f"May I? {names}", "yellow", mark="? ")
+        self._screen.write(call["toolCallId"], f"May I? {names}", "yellow", mark="? ")
         self._screen.pause(0.8)
-        self._screen.say(call["toolCallId"], f" → {chosen['name']}", "bold cyan")
+        self._screen.write(call["toolCallId"], f" → {chosen['name']}", "bold cyan")
         return chosen
 
     def kill(self) -> None:
-        """Kill rekindle and the agent, if they run. Neither gets to say goodbye."""
+        """Kill rekindle and the agent with SIGKILL, if they are running."""
         if self.process.poll() is not None:
             return
         log = self._home / "run.log"
@@ -177,7 +177,7 @@ class Editor(Client):
         self.process.wait()
 
     def _plan(self, steps: list[Json]) -> None:
-        """Show which steps were done since the plan was last told."""
+        """Show the steps that were completed since the last plan."""
         done = {step["content"] for step in steps if step["status"] == "completed"}
         if not done:
             self._screen.line(f"Plan: {len(steps)} steps", "magenta", mark="☰ ")
@@ -187,8 +187,8 @@ class Editor(Client):
         self._steps_done = done
 
 
-def tell(screen: Screen, home: Path) -> None:
-    """Tell the whole story. Raises DemoError, AgentError, OSError."""
+def run_demo(screen: Screen, home: Path) -> None:
+    """Run the whole demo. Raises DemoError, AgentError, OSError."""
     path = [sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)]
     mine = {"HOME": home, "PATH": os.pathsep.join(path), "REKINDLE_STORE": home / "sessions.db"}
     environ = os.environ | {name: str(value) for name, value in mine.items()}
@@ -197,7 +197,7 @@ def tell(screen: Screen, home: Path) -> None:
     screen.line("(The store is in a temporary folder; your own is not touched.)", "dim")
 
     screen.heading("A conversation")
-    # Also when nobody watches, the agent must not be done before it is killed.
+    # Also without a viewer, the agent must still be working when it is killed.
     delay = 0.06 if screen.is_watched else 0.01
     command = f"rekindle run --log run.log -- rekindle example-agent --delay {delay}"
     screen.typed(command, "bold green", mark="$ ")
@@ -223,14 +223,14 @@ def tell(screen: Screen, home: Path) -> None:
     run(screen, f"rekindle show {session_id[:12]}", environ)
 
     screen.heading("Is anything missing?")
-    kept = run(screen, f"rekindle show --json {session_id[:12]}", environ, stdout=subprocess.PIPE)
-    compare(screen, editor, json.loads(kept))
+    stored = run(screen, f"rekindle show --json {session_id[:12]}", environ, stdout=subprocess.PIPE)
+    compare(screen, editor, json.loads(stored))
 
     screen.heading("Started again")
     screen.line("This agent has no memory at all, and no way to load a session. The editor asks")
     screen.line("for the old one all the same, with session/load:")
     screen.typed(command, "bold green", mark="$ ")
-    go_on(screen, Editor(screen, command, home, environ), session_id, folder)
+    continue_session(screen, Editor(screen, command, home, environ), session_id, folder)
 
     screen.heading("Your turn")
     screen.line()
@@ -242,14 +242,14 @@ def tell(screen: Screen, home: Path) -> None:
     screen.line(f"Sessions are then kept in {store}")
 
 
-def go_on(screen: Screen, editor: Editor, session_id: str, folder: Path) -> None:
-    """Load the session in a new process, and see that the agent remembers. Raises DemoError."""
+def continue_session(screen: Screen, editor: Editor, session_id: str, folder: Path) -> None:
+    """Load the session in a new process, and check the agent's memory. Raises DemoError."""
     with editor:
         editor.is_quiet = True
         editor.load_session(session_id, folder)
         editor.is_quiet = False
-        told = f"(session/load told the whole conversation again, in {editor.updates} updates.)"
-        screen.line(told, "dim")
+        note = f"(session/load told the whole conversation again, in {editor.updates} updates.)"
+        screen.line(note, "dim")
         editor.prompt(session_id, AFTERWARDS)
     screen.line()
     if GREETING not in editor.text.partition(AFTERWARDS)[2]:
@@ -258,7 +258,7 @@ def go_on(screen: Screen, editor: Editor, session_id: str, folder: Path) -> None
 
 
 def run(screen: Screen, command: str, environ: dict[str, str], stdout: int | None = None) -> str:
-    """Show and run a command; return its output if that is not shown. Raises DemoError."""
+    """Show and run a command; return its output if it is captured. Raises DemoError."""
     screen.typed(command, "bold green", mark="$ ")
     done = subprocess.run(
         command.split(),
@@ -275,13 +275,13 @@ def run(screen: Screen, command: str, environ: dict[str, str], stdout: int | Non
     return done.stdout
 
 
-def compare(screen: Screen, editor: Editor, kept: Json) -> None:
-    """Compare what the editor has seen with what the store has. Raises DemoError."""
-    items = [item for turn in kept["conversation"] for item in turn["items"]]
+def compare(screen: Screen, editor: Editor, stored: Json) -> None:
+    """Compare the editor's updates and text with the store. Raises DemoError."""
+    items = [item for turn in stored["conversation"] for item in turn["items"]]
     messages = [item["content"] for item in items if item["type"] == "message"]
     text = "".join(block["text"] for blocks in messages for block in blocks)
-    # Every message of the session is an entry; `initialize` and its answer belong to none.
-    updates = kept["entries"] - (editor.messages - 2 - editor.updates)
+    # Every message of the session is an entry, except `initialize` and its response.
+    updates = stored["entries"] - (editor.messages - 2 - editor.updates)
     screen.line(f"{'':20}{'editor saw':>13}{'store has':>12}", "dim")
     screen.line(f"{'  updates':20}{editor.updates:13}{updates:12}")
     screen.line(f"{'  characters of text':20}{len(editor.text):13}{len(text):12}")
@@ -295,7 +295,7 @@ def compare(screen: Screen, editor: Editor, kept: Json) -> None:
 
 
 def main() -> int:
-    """Tell the story; return the exit code."""
+    """Run the demo; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--fast", action="store_true", help="do not wait for the eye")
     is_fast = parser.parse_args().fast
@@ -305,14 +305,16 @@ def main() -> int:
     try:
         with TemporaryDirectory(prefix="rekindle-demo-") as home:
             try:
-                tell(screen, Path(home))
+                run_demo(screen, Path(home))
             finally:
-                signal.signal(signal.SIGINT, signal.SIG_IGN)  # an impatient one, while we tidy up
+                signal.signal(
+                    signal.SIGINT, signal.SIG_IGN
+                )  # a second Ctrl-C must not interrupt the cleanup
     except KeyboardInterrupt:
         screen.end_line()
         screen.line("Stopped. Nothing is left running, and nothing is left behind.")
         return 130
-    except Exception as error:  # noqa: BLE001 - a person gets a sentence, never a traceback
+    except Exception as error:  # noqa: BLE001 - people get a message, never a traceback
         screen.end_line()
         screen.line(f"The demo failed: {error}", "bold red", mark="✗ ")
         return 1

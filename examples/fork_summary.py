@@ -12,7 +12,7 @@ AGENT = sys.argv[1:] or [sys.executable, "-m", "rekindle", "example-agent"]
 
 
 async def main() -> None:
-    """Fork, ask, and throw the fork away."""
+    """Fork the session, ask for a summary, and delete the fork."""
     async with connect(AGENT) as agent:
         last = await anext(agent.sessions(), None)
         if last is None:

@@ -13,7 +13,7 @@ AGENT = sys.argv[2:] or [sys.executable, "-m", "rekindle", "example-agent"]
 
 
 async def main() -> None:
-    """Find it, load it, show it."""
+    """Find, load and show the session."""
     async with connect(AGENT) as agent:
         async for info in agent.sessions():
             if WORDS in (info.title or "").lower():

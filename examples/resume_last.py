@@ -12,7 +12,7 @@ AGENT = sys.argv[1:] or [sys.executable, "-m", "rekindle", "example-agent"]
 
 
 async def main() -> None:
-    """Resume, and ask what the agent remembers."""
+    """Resume the session, and ask the agent about it."""
     async with connect(AGENT) as agent:
         last = await anext(agent.sessions("."), None)
         session = await agent.resume(last.id, last.cwd) if last else await agent.new(".")

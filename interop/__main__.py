@@ -1,7 +1,7 @@
-"""`make interop`: install, run each agent apart from the network, write docs/interop.md and README.
+"""`make interop`: install and run each agent without network, write docs/interop.md and README.
 
-Ends with 1 when something behind Rekindle did not go as expected, or an agent was not run. Only a
-run of all agents writes the documents.
+The exit code is 1 if a step behind Rekindle failed or an agent was not run. Only a run of all
+agents writes the documents.
 """
 
 import argparse
@@ -15,72 +15,76 @@ from pathlib import Path
 import msgspec
 
 from interop.agents import ACPX, AGENTS, NODE, AgentSpec, agent_named
-from interop.installing import NotInstalled, install
-from interop.isolation import NotIsolated, wrapped
+from interop.install import NotInstalled, install
 from interop.outcome import Result
-from interop.report import compose, in_readme, short
+from interop.report import compose, summary_table, update_readme
+from interop.sandbox import NotIsolated, isolated_command
 
 _ROOT = Path(__file__).parents[1]
-_say = partial(print, flush=True)
+_print = partial(print, flush=True)
 
 
 def main() -> int:
-    """Run what was asked for, and tell what came of it."""
+    """Run the named agents, print the results, and write the documents."""
     parser = argparse.ArgumentParser(prog="interop", description=__doc__)
     names = [spec.name for spec in AGENTS]
     parser.add_argument("agents", nargs="*", metavar="AGENT", help=f"of {', '.join(names)}")
-    wanted = parser.parse_args().agents or names
-    if unknown := set(wanted) - set(names):
+    chosen = parser.parse_args().agents or names
+    if unknown := set(chosen) - set(names):
         parser.error(f"no agent is called {', '.join(unknown)}: there are {', '.join(names)}")
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    results = [_result(spec) for spec in AGENTS if spec.name in wanted]
-    _say(f"\n{short(results)}\n")
+    results = [_run_agent(spec) for spec in AGENTS if spec.name in chosen]
+    _print(f"\n{summary_table(results)}\n")
     if len(results) == len(AGENTS):
         document, readme = _ROOT / "docs" / "interop.md", _ROOT / "README.md"
         document.write_text(compose(results), encoding="utf-8")
-        readme.write_text(in_readme(readme.read_text(encoding="utf-8"), results), encoding="utf-8")
-        _say(f"written: {document}, and the table in {readme}")
-    failed = [it.agent for it in results if not it.is_as_expected]
+        readme.write_text(
+            update_readme(readme.read_text(encoding="utf-8"), results), encoding="utf-8"
+        )
+        _print(f"written: {document}, and the table in {readme}")
+    failed = [result.agent for result in results if not result.is_as_expected]
     if failed:
-        _say(f"not as expected: {', '.join(failed)}")
+        _print(f"not as expected: {', '.join(failed)}")
     return 1 if failed else 0
 
 
-def _result(spec: AgentSpec) -> Result:
-    _say(f"{spec.name}:")
+def _run_agent(spec: AgentSpec) -> Result:
+    _print(f"{spec.name}:")
     not_run = partial(Result, agent=spec.name, releases=spec.package.releases)
     try:
         for package in (NODE, ACPX, spec.package):
-            install(package, _say)
+            install(package, _print)
         _install_successor(spec)
-        return _run(spec) or not_run(not_run="the run broke off: see what it printed")
+        return _run_isolated(spec) or not_run(not_run="the run broke off: see what it printed")
     except NotInstalled as error:
-        _say(f"  not installed: {error}")
+        _print(f"  not installed: {error}")
         return not_run(not_run=f"not installed: {error}")
     except NotIsolated as error:
-        _say(f"  not run: {error}")
+        _print(f"  not run: {error}")
         return not_run(not_run=str(error))
 
 
 def _install_successor(spec: AgentSpec) -> None:
-    """Have the agent that goes on with the sessions of this one; all else goes without it."""
+    """Install the agent that continues imported sessions. Other steps run without it."""
     if spec.successor:
         try:
-            install(agent_named(spec.successor).package, _say)
+            install(agent_named(spec.successor).package, _print)
         except NotInstalled as error:
-            _say(f"  {spec.successor} is not installed: {error}")
+            _print(f"  {spec.successor} is not installed: {error}")
 
 
-def _run(spec: AgentSpec) -> Result | None:
+def _run_isolated(spec: AgentSpec) -> Result | None:
     with tempfile.TemporaryDirectory(prefix="interop-") as folder:
         path = Path(folder) / "result.json"
-        command, environ = wrapped([sys.executable, "-m", "interop.running", spec.name, str(path)])
+        command, environ = isolated_command(
+            [sys.executable, "-m", "interop.runner", spec.name, str(path)]
+        )
         with subprocess.Popen(command, env=environ) as running:
             try:
                 running.wait()
             except BaseException:
-                # It ends the agents, which would go on else.
+                # Otherwise the agents would keep running.
                 running.terminate()
                 running.wait()
                 raise

@@ -1,7 +1,7 @@
-"""acpx, a real client, in front of an agent behind Rekindle: a session goes on, killed twice.
+"""acpx, a real client, with an agent behind Rekindle: a session survives two kills.
 
-acpx begins a new session without a word when one cannot be resumed. So besides what the model
-was shown, the store is asked: there must be one session, with all the turns.
+acpx silently starts a new session if one cannot be resumed. So the store is checked as well as
+the model's report: it must have one session, with all the turns.
 """
 
 import json
@@ -12,38 +12,36 @@ from collections.abc import Callable
 from pathlib import Path
 
 from interop.agents import ACPX, AgentSpec
-from interop.installing import search_path
-from interop.killing import kill_descendants, reap
-from interop.model import mind
-from interop.outcome import ACPX_STEPS, Outcome
-from interop.place import Place
+from interop.install import search_path
+from interop.model import behaviour
+from interop.outcome import ACPX_STEPS, Outcome, StepFailed
+from interop.sandbox import kill_descendants, reap
+from interop.workspace import Workspace
 
-Say = Callable[[str], None]
+Print = Callable[[str], None]
 
-_PATIENCE = 180
+_TIMEOUT = 180
 _WORD = "heron"
 
 
-class _Wrong(Exception):
-    """acpx did not bring about what it should."""
-
-
 class Acpx:
-    """One session of acpx's. `outcomes` grows as it goes."""
+    """One session of acpx. `outcomes` has the steps so far."""
 
-    def __init__(self, spec: AgentSpec, place: Place, say: Say, log: Say) -> None:
+    def __init__(
+        self, spec: AgentSpec, workspace: Workspace, print_line: Print, log: Print
+    ) -> None:
         self.outcomes: dict[str, Outcome] = {}
-        self._say = say
+        self._print = print_line
         self._log = log
-        self._place = place
-        self._environ = {**place.environ, "PATH": search_path(ACPX, spec.package)}
+        self._workspace = workspace
+        self._environ = {**workspace.environ, "PATH": search_path(ACPX, spec.package)}
         self._rekindle = (sys.executable, "-P", "-m", "rekindle")
-        self._agent = shlex.join([*self._rekindle, "run", "--", *place.command])
-        self._note = place.project / "note.txt"
-        self._note.write_text(mind.note(_WORD), encoding="utf-8")
+        self._agent = shlex.join([*self._rekindle, "run", "--", *workspace.command])
+        self._note = workspace.project / "note.txt"
+        self._note.write_text(behaviour.note(_WORD), encoding="utf-8")
 
     def run(self) -> None:
-        """Go through all of it, up to what fails."""
+        """Run the steps up to the first failure."""
         steps: dict[str, Callable[[], object]] = {
             "new": self._new,
             "prompt": lambda: self._prompt("alpha", reading=self._note),
@@ -54,39 +52,39 @@ class Acpx:
         for step, do in steps.items():
             try:
                 do()
-            except _Wrong as wrong:
-                self._note_down(step, Outcome("failed", str(wrong)))
+            except StepFailed as error:
+                self._record(step, Outcome("failed", str(error)))
                 break
-            self._note_down(step, Outcome("ok"))
+            self._record(step, Outcome("ok"))
         self._kill()
 
     def _new(self) -> None:
         self._acpx("sessions", "new")
 
-    def _prompt(self, name: str, *, reading: Path | None = None) -> mind.Report:
-        said = self._acpx("prompt", mind.task(name, str(reading) if reading else None))
-        report = mind.read_report(said)
+    def _prompt(self, name: str, *, reading: Path | None = None) -> behaviour.Report:
+        printed = self._acpx("prompt", behaviour.task(name, str(reading) if reading else None))
+        report = behaviour.read_report(printed)
         if report is None:
-            raise _Wrong(f"it shows no report of the model, but {said[-200:]!r}")
+            raise StepFailed(f"it shows no report of the model, but {printed[-200:]!r}")
         if report.word != _WORD:
-            raise _Wrong("the model does not know what the tool brought")
+            raise StepFailed("the model does not know the result of the tool")
         return report
 
     def _after_kill(self, name: str, before: list[str]) -> None:
         self._kill()
         report = self._prompt(name)
         if missing := [task for task in before if task not in report.tasks]:
-            raise _Wrong(f"the model never heard of {', '.join(missing)}")
+            raise StepFailed(f"the model was not shown {', '.join(missing)}")
 
     def _check_store(self, turns: int) -> None:
         self._kill()
-        said = self._run([*self._rekindle, "list", "--json"])
-        counted = [session["turns"] for session in json.loads(said)]
+        printed = self._run([*self._rekindle, "list", "--json"])
+        counted = [session["turns"] for session in json.loads(printed)]
         if counted != [turns]:
-            raise _Wrong(f"the turns of the sessions in the store are {counted}")
+            raise StepFailed(f"the turns of the sessions in the store are {counted}")
 
     def _acpx(self, *words: str) -> str:
-        options = ("--agent", self._agent, "--cwd", str(self._place.project), "--approve-all")
+        options = ("--agent", self._agent, "--cwd", str(self._workspace.project), "--approve-all")
         return self._run(["acpx", *options, *words])
 
     def _run(self, command: list[str]) -> str:
@@ -94,26 +92,26 @@ class Acpx:
             done = subprocess.run(
                 command,
                 env=self._environ,
-                cwd=self._place.project,
+                cwd=self._workspace.project,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
-                timeout=_PATIENCE,
+                timeout=_TIMEOUT,
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise _Wrong(f"no answer within {_PATIENCE} s") from None
+            raise StepFailed(f"no answer within {_TIMEOUT} s") from None
         self._log(f"{command[-2:]}: {done.returncode}\n{done.stdout}\n{done.stderr}")
         if done.returncode != 0:
-            raise _Wrong(f"acpx ended with {done.returncode}: {done.stderr[-200:].strip()}")
+            raise StepFailed(f"acpx ended with {done.returncode}: {done.stderr[-200:].strip()}")
         return done.stdout
 
     def _kill(self) -> None:
-        """Kill acpx's own process that stays, Rekindle and the agent."""
+        """Kill the background process of acpx, Rekindle, and the agent."""
         kill_descendants()
         reap()
 
-    def _note_down(self, step: str, outcome: Outcome) -> None:
+    def _record(self, step: str, outcome: Outcome) -> None:
         self.outcomes[step] = outcome
         remark = f": {outcome.remark}" if outcome.remark else ""
-        self._say(f"    {ACPX_STEPS[step]}: {outcome.status}{remark}")
+        self._print(f"    {ACPX_STEPS[step]}: {outcome.status}{remark}")

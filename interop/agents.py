@@ -1,7 +1,7 @@
-"""The agents, as data: which releases, how they are pointed at the fake model, what starts them.
+"""The agents as data: their releases, commands, and configuration for the fake model.
 
 In texts, `$URL` is the fake model's address, `$MODEL` its name, `$HOME` the temporary home and
-`$PROJECT` the folder that is worked in.
+`$PROJECT` the folder of the sessions.
 """
 
 from collections.abc import Mapping
@@ -12,18 +12,18 @@ from msgspec import Struct, structs
 
 
 class Package(Struct, frozen=True, kw_only=True):
-    """What is installed together: pinned releases, from one registry."""
+    """Pinned releases from one registry that are installed together."""
 
     name: str
     registry: Literal["npm", "PyPI"]
     releases: tuple[str, ...]
-    """As the registry's installer takes them."""
+    """In the syntax of the registry's installer."""
     python: tuple[int, int] = (3, 11)
-    """The oldest Python that will do."""
+    """The oldest supported Python."""
 
 
 class AgentSpec(Struct, frozen=True, kw_only=True):
-    """An agent."""
+    """An agent, its configuration, and the use of its sessions."""
 
     name: str
     package: Package
@@ -32,27 +32,27 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     files: Mapping[str, str] = {}
     """Configuration, by path below the temporary home."""
     pause: float = 0
-    """How many seconds to wait between the first kill and the new start."""
+    """The seconds between the first kill and the new start."""
     remark: str = ""
-    """What is to be known of how it was run."""
+    """A remark on the run, for the report."""
     tool: str = ""
-    """As which `rekindle import` knows the sessions that it writes itself."""
+    """The name by which `rekindle import` knows the agent's own sessions."""
     successor: str = ""
-    """The agent that goes on with what was imported."""
+    """The agent that continues the imported session."""
 
 
-def filled_in(words: str, values: Mapping[str, str]) -> str:
+def substitute(text: str, values: Mapping[str, str]) -> str:
     """Return a text with its `$NAMES` replaced."""
-    return Template(words).safe_substitute(values)
+    return Template(text).safe_substitute(values)
 
 
-# Agents run on the Node that the strictest of them needs, whatever there is on the machine.
+# All agents run with one version of Node, which satisfies the strictest of them.
 NODE = Package(name="node", registry="npm", releases=("node@22.23.3",))
 ACPX = Package(name="acpx", registry="npm", releases=("acpx@0.19.1",))
 
-_BY_CHANCE = (
-    "killed in the middle of a turn, it was seen to know the prompt afterwards in some runs and "
-    "not in others: what is true of it bare may differ from run to run"
+_VARIES = (
+    "after a kill in the middle of a turn, it knew the prompt in some runs and not in others: the "
+    "bare result may differ from run to run"
 )
 
 _OPENCODE = AgentSpec(
@@ -107,7 +107,7 @@ wire_api = "responses"
 trust_level = "trusted"
 """
     },
-    remark=_BY_CHANCE,
+    remark=_VARIES,
     tool="codex",
     successor="gemini-cli",
 )
@@ -126,7 +126,7 @@ _CLAUDE = AgentSpec(
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
     },
-    remark=_BY_CHANCE,
+    remark=_VARIES,
     tool="claude",
     successor="opencode",
 )
@@ -134,7 +134,7 @@ _CLAUDE = AgentSpec(
 _GEMINI = AgentSpec(
     name="gemini-cli",
     package=Package(name="gemini-cli", registry="npm", releases=("@google/gemini-cli@0.61.0",)),
-    # With a model of its choice, it would ask another one first, which that is to be.
+    # Without a fixed model, it would first ask another model which one to use.
     command=("gemini", "--acp", "--model", "gemini-2.5-flash"),
     environ={
         "GEMINI_API_KEY": "none",
@@ -151,16 +151,16 @@ _GEMINI = AgentSpec(
 }
 """
     },
-    remark="started again and asked to load at once, it had lost the session in most runs; a "
-    "minute later, in none: so it is run a second time, with a pause",
+    remark="a load right after the restart did not find the session in most runs; a load a minute "
+    "later always did: so it runs a second time, with a pause",
 )
 
 _GEMINI_LATER = structs.replace(
     _GEMINI,
     name="gemini-cli, a minute later",
     pause=61,
-    remark="in some runs, it told a part of the session only after it had answered the load",
-    # Here alone, because at once it would not find its own session.
+    remark="in some runs, it replayed a part of the session only after it had answered the load",
+    # Only here, because without the pause it does not find its own session.
     tool="gemini",
     successor="claude-agent-acp",
 )
@@ -217,5 +217,5 @@ AGENTS: tuple[AgentSpec, ...] = (
 
 
 def agent_named(name: str) -> AgentSpec:
-    """Return the agent of that name."""
+    """Return the agent with a name."""
     return next(spec for spec in AGENTS if spec.name == name)

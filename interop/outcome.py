@@ -1,10 +1,10 @@
-"""What came of each step, and which steps there are."""
+"""The steps, and their outcomes."""
 
 from typing import Literal
 
 from msgspec import Struct
 
-from interop.comparing import Difference
+from interop.comparison import Difference
 
 Form = Literal["bare", "v1", "v2"]
 
@@ -12,12 +12,12 @@ FORMS: tuple[Form, ...] = ("bare", "v1", "v2")
 STEPS = {
     "turn": "turn with a tool call",
     "list": "listed after `kill -9`",
-    "load": "load tells all of it",
+    "load": "load replays all of it",
     "load memory": "remembers after load",
     "agent killed": "remembers, the agent alone killed",
-    "resume": "resume tells nothing",
+    "resume": "resume replays nothing",
     "resume memory": "remembers after resume",
-    "cut off": "knows the prompt that was cut off",
+    "cut off": "knows the interrupted prompt",
     "fork": "fork",
     "fork memory": "the fork remembers",
     "close": "close, and load again",
@@ -27,66 +27,68 @@ ACPX_STEPS = {
     "new": "`sessions new`",
     "prompt": "`prompt`, with a tool call",
     "killed": "`kill -9`, `prompt`: remembers",
-    "killed again": "the same once more",
+    "killed again": "the same again",
     "one session": "all of it in one session",
 }
 IMPORT_STEPS = {
     "live": "a session by the tool alone",
     "import": "imported: one found, one new",
-    "again": "once more: unchanged",
+    "again": "imported again: unchanged",
     "list": "listed by its folder, with the tool's name",
-    "load v1": "load tells what was seen live, v1 client",
+    "load v1": "load replays the live session, v1 client",
     "load v2": "the same, v2 client",
-    "stranger": "an agent without sessions knows of it",
-    "other": "the agent of another tool goes on with it",
-    "own": "the tool's own agent goes on with it",
+    "stranger": "an agent without sessions knows it",
+    "other": "the agent of another tool continues it",
+    "own": "the tool's own agent continues it",
     "after own": "imported after that: nothing new",
 }
-"""In an order in which the tool's own files do not change before the last two."""
+"""Only the last two steps change the tool's own files."""
 
 
-class Wrong(Exception):
-    """What a step brought about is not what it should."""
+class StepFailed(Exception):
+    """A step did not have the expected result."""
 
 
 class Outcome(Struct, frozen=True):
-    """How a step went; the remark says why, or by which means."""
+    """The outcome of a step. The remark has the reason, or the means of restoring."""
 
     status: Literal["ok", "not offered", "failed", "not reached"]
     remark: str = ""
 
 
-class Explained(Struct, frozen=True):
-    """A difference between what was seen live and what was imported, and why there is one."""
+class ExplainedDifference(Struct, frozen=True):
+    """A difference between a live session and its import, with its reason."""
 
     difference: Difference
     reason: str
 
 
 class Result(Struct, frozen=True, kw_only=True):
-    """What one agent did in all forms; or why it was not run."""
+    """The outcomes of one agent in all forms, or the reason why it was not run."""
 
     agent: str
     releases: tuple[str, ...]
     says: str = ""
-    """Its name and version, in its own words."""
+    """The name and version that the agent reports."""
     not_run: str = ""
     forms: dict[Form, dict[str, Outcome]] = {}
     acpx: dict[str, Outcome] = {}
     imports: dict[str, Outcome] = {}
-    """If the sessions of that tool can be imported."""
-    differences: tuple[Explained, ...] = ()
+    """Empty if the agent's own sessions cannot be imported."""
+    differences: tuple[ExplainedDifference, ...] = ()
 
     @property
     def is_as_expected(self) -> bool:
-        """Whether all went well behind Rekindle; of bare agents, nothing is expected."""
+        """Whether all steps behind Rekindle passed. Bare agents may fail."""
         behind = [self.forms.get(form, {}) for form in FORMS if form != "bare"]
         outcomes = [
-            it.status for steps in (*behind, self.acpx, self.imports) for it in steps.values()
+            outcome.status
+            for steps in (*behind, self.acpx, self.imports)
+            for outcome in steps.values()
         ]
         return not self.not_run and bool(outcomes) and set(outcomes) == {"ok"}
 
 
-def reason(error: BaseException) -> str:
-    """Return what an error says, in a line."""
+def error_text(error: BaseException) -> str:
+    """Return the text of an error in one line."""
     return " ".join((str(error) or type(error).__name__).split())[:300]

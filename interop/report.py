@@ -1,11 +1,10 @@
-"""Writes docs/interop.md from the results."""
+"""The text of docs/interop.md, and the table in README.md."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
-from interop.agents import ACPX, AGENTS
-from interop.outcome import ACPX_STEPS, FORMS, STEPS, Form, Outcome, Result
-from interop.report_of_imports import imports
-from interop.tables import Notes, release, table
+from interop.agents import ACPX, AGENTS, agent_named
+from interop.outcome import ACPX_STEPS, FORMS, IMPORT_STEPS, STEPS, Form, Outcome, Result
 from rekindle import __version__
 
 _TITLES: dict[Form, str] = {
@@ -13,7 +12,7 @@ _TITLES: dict[Form, str] = {
     "v1": "behind Rekindle, v1 client",
     "v2": "behind Rekindle, v2 client",
 }
-_IN_SHORT = {
+_SHORT_LABELS = {
     "turn": "tool calls",
     "load memory": "memory after load",
     "agent killed": "memory when killed alone",
@@ -21,7 +20,7 @@ _IN_SHORT = {
     "cut off": "memory of a turn that was cut off",
     "fork memory": "memory in a fork",
 }
-_TOLD = {
+_HANDOVERS = {
     "load memory": "after load",
     "agent killed": "when killed alone",
     "resume memory": "after resume",
@@ -34,68 +33,125 @@ _HEAD = """\
 # Real agents, bare and behind Rekindle
 
 Written by `make interop` with Rekindle {version}; do not edit it. Pinned releases of real agents
-ran with a fake model behind them, which answers with what it was shown: how many earlier messages
-of the user, which tasks it has heard of, what stood in a note that a tool had read. So *remembers*
-is what the model was shown, and not what an agent says.
+ran with a fake model. The model reports what it was shown: the number of earlier messages of the
+user, the tasks in them, and the content of a note that a tool has read. So *remembers* means that
+the model was shown the messages, not that the agent claims it.
 
 Each agent went through the life of a session: a turn with a tool call and a second one; `kill -9`
-of everything; started anew with the same home: list, load, a prompt; behind Rekindle, `kill -9` of
+of everything; a new start with the same home: list, load, a prompt; behind Rekindle, `kill -9` of
 the agent alone and a prompt; a prompt, and `kill -9` of everything in the middle of its answer;
-resume, two prompts, a fork and a prompt in it, the original once more, close, load, delete. Bare
-agents were spoken to in version 1 of the protocol. All of it ran in a network namespace that has
-nothing but loopback.
+resume, two prompts, a fork and a prompt in it, a prompt in the original, close, load, delete. Bare
+agents were used with version 1 of the protocol. Everything ran in a network namespace with
+loopback only.
 
-✓ it did what it should · ✗ it did not; the note says what happened · *not offered*: the agent does
-not say that it can · — not reached, because it depends on something before it · *by itself*: the
-agent brought it back from its own files · *told*: Rekindle told it the record, or the turn that was
-cut off, with the prompt.
+✓ passed · ✗ failed, with the reason in a note · *not offered*: the agent does not advertise it ·
+— not reached, because it depends on an earlier step · *by itself*: the agent restored it from its
+own files · *told*: Rekindle sent the history, or the interrupted turn, with the prompt.
 """
 
-_OF_ACPX = """\
+_ACPX_HEAD = """\
 ## With a real client: acpx
 
-{release}, before Rekindle and each agent. acpx keeps a process of its own in the background, which
-was killed with the rest. It begins a new session without a word when one cannot be resumed, so the
-store was asked in the end: all three turns must be in one session.
+{release}, with each agent behind Rekindle. acpx has a process of its own in the background, which
+was killed with the others. It silently starts a new session if one cannot be resumed, so the store
+was checked at the end: all three turns must be in one session.
 """
+
+_IMPORTS_HEAD = """\
+## Imported from the tools themselves
+
+Each tool created a session without Rekindle: it read a note, thought, changed a word of the note,
+and failed to read a missing file. The updates of its agent were kept. Then `rekindle import` read
+the tool's own files into an empty store. The session was loaded over ACP with an agent without
+sessions, with the agent of another tool, and with the tool's own agent and its unchanged files.
+
+The replay was compared with the live session: the text of the user and of the agent, the thoughts,
+their order, and the kind, status, title, files, text and diff of each tool call. They are equal,
+except for the differences below with their reasons. Any other difference would be an ✗.
+"""
+_MARKS = {"ok": "✓", "not offered": "not offered", "failed": "✗", "not reached": "—"}
+_MEANS = {"native": "by itself", "told": "told"}
+
+
+# -- tables ---------------------------------------------------------------------------------
+
+
+def release_label(result: Result) -> str:
+    """Return the agent's name and version."""
+    name, _, more = result.agent.partition(",")
+    version = re.split("@|==", result.releases[0])[-1]
+    return f"{name} {version}{',' * bool(more)}{more}"
+
+
+class FailureNotes:
+    """The cells of a table, and the numbered notes on failures below it."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def cell(self, outcome: Outcome | None) -> str:
+        """Return the cell of an outcome."""
+        if outcome is None:
+            return "—"
+        mark = _MARKS[outcome.status]
+        if outcome.status != "failed":
+            means = _MEANS.get(outcome.remark)
+            return f"{mark} {means}" if means else mark
+        number = self._numbers.setdefault(outcome.remark, len(self._numbers) + 1)
+        return f"{mark} ({number})"
+
+    @property
+    def lines(self) -> list[str]:
+        """The notes, with the numbers of the cells."""
+        notes = [f"{number}. {remark}" for remark, number in self._numbers.items()]
+        return [*notes, ""] if notes else []
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+# -- the document ---------------------------------------------------------------------------
 
 
 def compose(results: Sequence[Result]) -> str:
     """Return the document."""
     parts = [_HEAD.format(version=__version__), _summary(results)]
     parts += [_agent(result) for result in results]
-    parts += [_acpx(results), imports(results)]
+    parts += [_acpx(results), imports_section(results)]
     return "\n".join(parts)
 
 
-def short(results: Sequence[Result]) -> str:
-    """Return the table for README: what each agent lacks bare, and has behind Rekindle."""
-    rows = [(release(it), _lacks(it), _has(it)) for it in results]
-    return table(("agent", "bare, it lacks", "behind Rekindle"), rows)
+def summary_table(results: Sequence[Result]) -> str:
+    """Return the table for README: the features of each agent, bare and behind Rekindle."""
+    rows = [(release_label(result), _lacks(result), _has(result)) for result in results]
+    return markdown_table(("agent", "bare, it lacks", "behind Rekindle"), rows)
 
 
-def in_readme(readme: str, results: Sequence[Result]) -> str:
-    """Return README with the table in its place. Raises ValueError if there is none for it."""
+def update_readme(readme: str, results: Sequence[Result]) -> str:
+    """Return README with the table replaced. Raises ValueError if its marks are missing."""
     before, begin, rest = readme.partition(_BEGIN)
     _, end, after = rest.partition(_END)
     if not end:
         raise ValueError(f"README.md has no {_BEGIN} and {_END}")
-    return f"{before}{begin}\n{short(results)}\n{end}{after}"
+    return f"{before}{begin}\n{summary_table(results)}\n{end}{after}"
 
 
 def _summary(results: Sequence[Result]) -> str:
-    return "\n".join(["## In short", "", short(results), ""])
+    return "\n".join(["## In short", "", summary_table(results), ""])
 
 
 def _lacks(result: Result) -> str:
     if result.not_run:
         return result.not_run
     steps = result.forms.get("bare", {})
-    missing = [_step(step) for step, it in steps.items() if it.status == "not offered"]
-    failing = [_step(step) for step, it in steps.items() if it.status == "failed"]
-    words = [", ".join(missing)] if missing else []
-    words += [f"does not work: {', '.join(failing)}"] if failing else []
-    return "; ".join(words) or "nothing"
+    missing = [_step(step) for step, found in steps.items() if found.status == "not offered"]
+    failing = [_step(step) for step, found in steps.items() if found.status == "failed"]
+    parts = [", ".join(missing)] if missing else []
+    parts += [f"does not work: {', '.join(failing)}"] if failing else []
+    return "; ".join(parts) or "nothing"
 
 
 def _has(result: Result) -> str:
@@ -103,26 +159,32 @@ def _has(result: Result) -> str:
         return "not run"
     behind = [result.forms.get(form, {}) for form in FORMS if form != "bare"]
     if result.is_as_expected:
-        told = [_TOLD[step] for step in _TOLD if any(it[step].remark == "told" for it in behind)]
+        told = [
+            _HANDOVERS[step]
+            for step in _HANDOVERS
+            if any(item[step].remark == "told" for item in behind)
+        ]
         return f"all of it; told the record {', '.join(told)}" if told else "all of it"
     failing = dict.fromkeys(
-        _step(step) for steps in behind for step, it in steps.items() if it.status != "ok"
+        _step(step) for steps in behind for step, found in steps.items() if found.status != "ok"
     )
     others = {"what acpx needs": result.acpx, "what is imported from it": result.imports}
     failing |= dict.fromkeys(
-        words for words, steps in others.items() if any(it.status != "ok" for it in steps.values())
+        label
+        for label, steps in others.items()
+        if any(found.status != "ok" for found in steps.values())
     )
     return f"all but {', '.join(failing)}"
 
 
 def _step(step: str) -> str:
-    """Return a step in a few words."""
-    return _IN_SHORT.get(step, step)
+    """Return the short label of a step."""
+    return _SHORT_LABELS.get(step, step)
 
 
 def _agent(result: Result) -> str:
     spec = next(spec for spec in AGENTS if spec.name == result.agent)
-    lines = [f"## {result.agent}", "", f"{', '.join(f'`{it}`' for it in result.releases)}"]
+    lines = [f"## {result.agent}", "", f"{', '.join(f'`{item}`' for item in result.releases)}"]
     if result.says:
         lines[-1] += f", which calls itself {result.says}"
     lines[-1] += "."
@@ -131,22 +193,69 @@ def _agent(result: Result) -> str:
     lines.append("")
     if result.not_run:
         return "\n".join([*lines, f"**Not run**: {result.not_run}.", ""])
-    notes = Notes()
+    notes = FailureNotes()
     rows = [
         (STEPS[step], *(notes.cell(result.forms.get(form, {}).get(step)) for form in FORMS))
         for step in STEPS
     ]
-    lines.append(table(("", *(_TITLES[form] for form in FORMS)), rows))
+    lines.append(markdown_table(("", *(_TITLES[form] for form in FORMS)), rows))
     return "\n".join([*lines, "", *notes.lines])
 
 
 def _acpx(results: Sequence[Result]) -> str:
-    notes = Notes()
-    ran = [it for it in results if it.acpx]
+    notes = FailureNotes()
+    ran = [result for result in results if result.acpx]
     rows = [
-        (it.agent, *(notes.cell(it.acpx.get(step, Outcome("not reached"))) for step in ACPX_STEPS))
-        for it in ran
+        (
+            item.agent,
+            *(notes.cell(item.acpx.get(step, Outcome("not reached"))) for step in ACPX_STEPS),
+        )
+        for item in ran
     ]
-    release = ", ".join(f"`{it}`" for it in ACPX.releases)
-    head = _OF_ACPX.format(release=release)
-    return "\n".join([head, table(("", *ACPX_STEPS.values()), rows), "", *notes.lines])
+    release = ", ".join(f"`{item}`" for item in ACPX.releases)
+    head = _ACPX_HEAD.format(release=release)
+    return "\n".join([head, markdown_table(("", *ACPX_STEPS.values()), rows), "", *notes.lines])
+
+
+def imports_section(results: Sequence[Result]) -> str:
+    """Return the part about imported sessions."""
+    tools = [result for result in results if agent_named(result.agent).tool]
+    lines = [_IMPORTS_HEAD, *_not_run(tools)]
+    ran = [item for item in tools if item.imports]
+    notes = FailureNotes()
+    rows = [
+        (name, *(_import_cell(notes, item, step) for item in ran))
+        for step, name in IMPORT_STEPS.items()
+    ]
+    if ran:
+        lines += [markdown_table(("", *map(release_label, ran)), rows), "", *notes.lines]
+    differing = [row for item in ran for row in _differences(item)]
+    if differing:
+        lines += [markdown_table(("", "of", "live", "imported", "because"), differing), ""]
+    return "\n".join(lines)
+
+
+def _not_run(tools: Sequence[Result]) -> list[str]:
+    lines = [f"**{tool.agent} was not run**: {tool.not_run}." for tool in tools if tool.not_run]
+    return [*lines, ""] if lines else []
+
+
+def _import_cell(notes: FailureNotes, result: Result, step: str) -> str:
+    outcome = result.imports.get(step)
+    cell = notes.cell(outcome)
+    is_told = step == "other" and outcome is not None and outcome.status == "ok"
+    return f"{cell}: {agent_named(result.agent).successor}" if is_told else cell
+
+
+def _differences(result: Result) -> Iterator[tuple[str, ...]]:
+    tool = agent_named(result.agent).tool
+    for explained in result.differences:
+        found = explained.difference
+        yield tool, found.of, _quoted(found.live), _quoted(found.later), explained.reason
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a cell of a table."""
+    line = text.replace("\n", "⏎").replace("|", "\\|")
+    # Two backticks, because the texts of tools have one or three.
+    return f"`` {line} ``" if line else "—"

@@ -1,7 +1,7 @@
-"""One agent in one form, through the whole life of a session, killed twice on the way.
+"""The life of a session with one agent in one form, with two kills.
 
-Nothing is believed: a step is ok if what it should bring about is seen, in what is told to the
-client, or in what the model says that it was shown.
+No claim of an agent counts: a step passes only if its effect is visible in the updates to the
+client, or in the model's report of the messages that it was shown.
 """
 
 import asyncio
@@ -11,30 +11,39 @@ from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from interop.killing import kill_descendants
-from interop.model import mind
-from interop.outcome import STEPS, Outcome, Wrong, reason
-from rekindle.client import Agent, Message, NotOffered, RekindleError, Role, Said, Session, ToolCall
+from interop.model import behaviour
+from interop.outcome import STEPS, Outcome, StepFailed, error_text
+from interop.sandbox import kill_descendants
+from rekindle.client import (
+    Agent,
+    ClientSession,
+    Message,
+    MessageChunk,
+    NotOffered,
+    RekindleError,
+    Role,
+    ToolCall,
+)
 
 T = TypeVar("T")
 Start = Callable[[], AbstractAsyncContextManager[Agent]]
 
-_PATIENCE = 180
-_LATE = 5
-_UNTIL_NOTICED = 1
+_TIMEOUT = 180
+_LATE_SECONDS = 5
+_EXIT_NOTICE_SECONDS = 1
 _WORD = "kingfisher"
-_CUT_OFF = "mike"
+_INTERRUPTED_TASK = "mike"
 _TASK = re.compile(r"\[task (\w+)\]")
 
 
 class Scenario:
-    """A session's life. `outcomes` grows as it goes."""
+    """The life of a session. `outcomes` has the steps so far."""
 
     def __init__(
         self,
         start: Start,
         project: Path,
-        say: Callable[[str], None],
+        print_line: Callable[[str], None],
         *,
         is_behind_rekindle: bool,
         pause: float = 0,
@@ -43,49 +52,49 @@ class Scenario:
         self.says = ""
         self._start = start
         self._project = project
-        self._say = say
+        self._print = print_line
         self._pause = pause
         self._is_behind_rekindle = is_behind_rekindle
         self._note = project / "note.txt"
-        self._note.write_text(mind.note(_WORD), encoding="utf-8")
-        self._was_cut_off = False
+        self._note.write_text(behaviour.note(_WORD), encoding="utf-8")
+        self._was_interrupted = False
         self._tasks: list[str] = []
-        """Those that were given in the session and answered, in order."""
+        """The tasks that were sent in the session and answered, in order."""
 
     async def run(self) -> None:
-        """Go through all of it; what fails does not keep the rest from being tried."""
+        """Run all steps. A failure does not stop the later ones."""
         session_ids: list[str] = []
-        await self._life("turn", lambda agent: self._begin(agent, session_ids))
+        await self._with_agent("turn", lambda agent: self._begin(agent, session_ids))
         if session_ids:
             await asyncio.sleep(self._pause)
-            await self._life("list", lambda agent: self._load(agent, session_ids[0]))
-            await self._life("resume", lambda agent: self._resume(agent, session_ids[0]))
+            await self._with_agent("list", lambda agent: self._load(agent, session_ids[0]))
+            await self._with_agent("resume", lambda agent: self._resume(agent, session_ids[0]))
         for step in STEPS:
             self.outcomes.setdefault(step, Outcome("not reached"))
 
-    async def _life(self, first: str, live: Callable[[Agent], Awaitable[None]]) -> None:
-        """Start the agent, do something with it, and kill all of it with SIGKILL."""
+    async def _with_agent(self, first: str, live: Callable[[Agent], Awaitable[None]]) -> None:
+        """Start the agent, run steps with it, and kill all its processes with SIGKILL."""
         try:
             async with self._start() as agent:
                 self.says = f"{agent.info.name or '(no name)'} {agent.info.version or ''}".strip()
                 await live(agent)
                 kill_descendants()
         except RekindleError as error:
-            self._note_down(first, Outcome("failed", f"did not start: {reason(error)}"))
+            self._record(first, Outcome("failed", f"did not start: {error_text(error)}"))
 
-    # -- the three lives of the agent ---------------------------------------------------
+    # -- the three starts of the agent --------------------------------------------------
 
     async def _begin(self, agent: Agent, session_ids: list[str]) -> None:
         async def turn() -> str:
             session = await agent.new(self._project)
             session_ids.append(session.id)
-            report = await self._give(session, "alpha", self._note)
+            report = await self._send_task(session, "alpha", self._note)
             if report.word != _WORD:
-                raise Wrong("the model was not shown what the tool brought")
+                raise StepFailed("the model was not shown the result of the tool")
             calls = [item for item in session.history if isinstance(item, ToolCall)]
             if [call.status for call in calls] != ["completed"]:
-                raise Wrong(f"the client was told of these tool calls: {calls}")
-            await self._give(session, "bravo")
+                raise StepFailed(f"the client received these tool calls: {calls}")
+            await self._send_task(session, "bravo")
             return ""
 
         await self._try("turn", turn)
@@ -93,43 +102,43 @@ class Scenario:
     async def _load(self, agent: Agent, session_id: str) -> None:
         async def listed() -> str:
             if not await self._is_listed(agent, session_id):
-                raise Wrong("the session is not in the list")
+                raise StepFailed("the session is not in the list")
             return ""
 
         async def load() -> None:
             opened.append(await agent.load(session_id, self._project))
-            await self._check_told(opened[0])
+            await self._check_replay(opened[0])
 
-        opened: list[Session] = []
+        opened: list[ClientSession] = []
         await self._try("list", listed)
         await self._try("load", load)
         if opened:
             await self._try("load memory", lambda: self._check_memory(opened[0], "charlie"))
             if self._is_behind_rekindle:
                 await self._try("agent killed", lambda: self._kill_agent(opened[0]))
-            await self._cut_off(opened[0])
+            await self._interrupt_turn(opened[0])
 
     async def _resume(self, agent: Agent, session_id: str) -> None:
         async def resume() -> None:
             session = await agent.resume(session_id, self._project)
             opened.append(session)
             if session.history:
-                raise Wrong(f"{len(session.history)} things were told")
+                raise StepFailed(f"{len(session.history)} items were replayed")
 
         async def fork() -> None:
             forked.append(await agent.fork(session_id, self._project))
             if forked[0].id == session_id:
-                raise Wrong("it has the same id")
+                raise StepFailed("it has the same id")
 
-        opened: list[Session] = []
-        forked: list[Session] = []
+        opened: list[ClientSession] = []
+        forked: list[ClientSession] = []
         await self._try("resume", resume)
         if opened:
             await self._try("resume memory", lambda: self._check_memory(opened[0], "delta"))
         elif agent.offers("load"):
-            await self._quietly(lambda: agent.load(session_id, self._project), opened)
+            await self._prepare(lambda: agent.load(session_id, self._project), opened)
         if opened:
-            await self._try("cut off", lambda: self._check_cut_off(opened[0]))
+            await self._try("cut off", lambda: self._check_interrupted_turn(opened[0]))
         await self._try("fork", fork)
         if forked:
             await self._try("fork memory", lambda: self._check_fork(forked[0], opened))
@@ -139,133 +148,139 @@ class Scenario:
 
     # -- steps --------------------------------------------------------------------------
 
-    async def _kill_agent(self, session: Session) -> str:
+    async def _kill_agent(self, session: ClientSession) -> str:
         kill_descendants(but_for_children=True)
-        # What is sent to an agent whose end was not noticed yet is lost with it, and refused.
-        await asyncio.sleep(_UNTIL_NOTICED)
+        # A prompt before Rekindle has noticed the exit would fail with the agent.
+        await asyncio.sleep(_EXIT_NOTICE_SECONDS)
         return await self._check_memory(session, "november")
 
-    async def _cut_off(self, session: Session) -> None:
-        """Leave a turn in the middle of its answer: all is killed after that."""
-        turn = session.prompt(mind.slow_task(_CUT_OFF))
+    async def _interrupt_turn(self, session: ClientSession) -> None:
+        """Start a turn, and return in the middle of its answer. All processes are killed then."""
+        turn = session.prompt(behaviour.slow_task(_INTERRUPTED_TASK))
         with suppress(TimeoutError, RekindleError):
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_TIMEOUT):
                 async for event in turn:
-                    if isinstance(event, Said):
-                        self._was_cut_off = True
+                    if isinstance(event, MessageChunk):
+                        self._was_interrupted = True
                         break
 
-    async def _check_cut_off(self, session: Session) -> str:
-        if not self._was_cut_off:
-            raise Wrong("no turn was cut off")
+    async def _check_interrupted_turn(self, session: ClientSession) -> str:
+        if not self._was_interrupted:
+            raise StepFailed("no turn was interrupted")
         before = len(self._tasks)
-        report = await self._give(session, "india")
-        if _CUT_OFF not in report.tasks:
-            raise Wrong("the model never heard of it")
-        # What was told stands within another message, and is no earlier one.
+        report = await self._send_task(session, "india")
+        if _INTERRUPTED_TASK not in report.tasks:
+            raise StepFailed("the model was not shown it")
+        # A handover is part of another message, so it does not count as an earlier one.
         return "native" if report.earlier > before else "told"
 
-    async def _check_fork(self, fork: Session, opened: list[Session]) -> str:
+    async def _check_fork(self, fork: ClientSession, opened: list[ClientSession]) -> str:
         tasks = list(self._tasks)
         try:
             remark = await self._check_memory(fork, "echo")
         finally:
             self._tasks = tasks
         if opened:
-            report = await self._give(opened[0], "foxtrot")
+            report = await self._send_task(opened[0], "foxtrot")
             if "echo" in report.tasks:
-                raise Wrong("what was said in the fork is in the original, too")
+                raise StepFailed("the original has a prompt of the fork")
         return remark
 
-    async def _close(self, agent: Agent, session: Session) -> None:
+    async def _close(self, agent: Agent, session: ClientSession) -> None:
         await session.close()
         if agent.offers("list") and not await self._is_listed(agent, session.id):
-            raise Wrong("a closed session is not in the list")
+            raise StepFailed("a closed session is not in the list")
         if agent.offers("load"):
-            await self._check_told(await agent.load(session.id, self._project))
+            await self._check_replay(await agent.load(session.id, self._project))
 
     async def _delete(self, agent: Agent, session_id: str) -> None:
         await agent.delete(session_id)
         if agent.offers("list") and await self._is_listed(agent, session_id):
-            raise Wrong("the deleted session is still in the list")
+            raise StepFailed("the deleted session is still in the list")
 
-    # -- what they need -----------------------------------------------------------------
+    # -- helpers ------------------------------------------------------------------------
 
-    async def _give(self, session: Session, name: str, reading: Path | None = None) -> mind.Report:
-        """Prompt with a task, and return what the model said that it was shown."""
-        turn = session.prompt(mind.task(name, str(reading) if reading else None))
+    async def _send_task(
+        self, session: ClientSession, name: str, reading: Path | None = None
+    ) -> behaviour.Report:
+        """Prompt with a task; return the model's report."""
+        turn = session.prompt(behaviour.task(name, str(reading) if reading else None))
         self._tasks.append(name)
         await turn
-        report = mind.read_report(turn.text)
+        report = behaviour.read_report(turn.text)
         if turn.stop_reason != "end_turn" or report is None:
-            raise Wrong(f"the turn ended with {turn.stop_reason}, and: {turn.text[:200]!r}")
+            raise StepFailed(f"the turn ended with {turn.stop_reason}, and: {turn.text[:200]!r}")
         return report
 
-    async def _check_memory(self, session: Session, name: str) -> str:
-        """Give a task, and see whether the model was shown all before it; say by which means."""
+    async def _check_memory(self, session: ClientSession, name: str) -> str:
+        """Send a task, and check that the model was shown all earlier ones; return the means."""
         before = list(self._tasks)
-        report = await self._give(session, name)
+        report = await self._send_task(session, name)
         missing = [task for task in before if task not in report.tasks]
         shown = f"the model was shown {report.earlier} of {len(before)} earlier prompts"
         if missing:
-            raise Wrong(f"{shown}, and never heard of {', '.join(missing)}")
+            raise StepFailed(f"{shown}, without {', '.join(missing)}")
         if report.word != _WORD:
-            raise Wrong(f"{shown}, but not what was found out")
-        if report.earlier > len(before) + self._was_cut_off:
-            raise Wrong(shown)
+            raise StepFailed(f"{shown}, but not the result of the tool")
+        if report.earlier > len(before) + self._was_interrupted:
+            raise StepFailed(shown)
         return "native" if report.earlier >= len(before) else "told"
 
-    async def _check_told(self, session: Session) -> None:
-        """See whether the client was told all of it by now, as the protocol demands."""
-        missing = self._untold(session)
-        for _ in range(_LATE if missing else 0):
-            # An agent that tells it too late is to be told from one that does not.
+    async def _check_replay(self, session: ClientSession) -> None:
+        """Raise StepFailed unless the whole replay came before the response, as ACP requires."""
+        missing = self._replay_problem(session)
+        for _ in range(_LATE_SECONDS if missing else 0):
+            # Distinguish a late replay from a missing one.
             await asyncio.sleep(1)
-            if self._untold(session) is None:
-                raise Wrong("all was told, but some of it only after the answer")
+            if self._replay_problem(session) is None:
+                raise StepFailed("all was replayed, but some of it only after the answer")
         if missing:
-            raise Wrong(missing)
+            raise StepFailed(missing)
 
-    def _untold(self, session: Session) -> str | None:
-        """Return what is wrong with what was told: each prompt, answer and tool call, once."""
-        said = [item for item in session.history if isinstance(item, Message)]
-        by_user = [it.text for it in said if it.role is Role.USER]
-        prompts = [name for words in by_user for name in _TASK.findall(words)]
-        answers = [it for it in said if it.role is Role.AGENT and mind.read_report(it.text)]
+    def _replay_problem(self, session: ClientSession) -> str | None:
+        """Return the problem of a replay: each prompt, answer and tool call must occur once."""
+        messages = [item for item in session.history if isinstance(item, Message)]
+        by_user = [message.text for message in messages if message.role is Role.USER]
+        prompts = [name for text in by_user for name in _TASK.findall(text)]
+        answers = [
+            message
+            for message in messages
+            if message.role is Role.AGENT and behaviour.read_report(message.text)
+        ]
         calls = [item for item in session.history if isinstance(item, ToolCall)]
-        if [name for name in prompts if name != _CUT_OFF] != self._tasks:
-            told = f"the prompts {', '.join(prompts)}" if prompts else "no prompt"
-            return f"{told} told, of {', '.join(self._tasks)}"
+        if [name for name in prompts if name != _INTERRUPTED_TASK] != self._tasks:
+            replayed = f"the prompts {', '.join(prompts)}" if prompts else "no prompt"
+            return f"{replayed} replayed, of {', '.join(self._tasks)}"
         if len(answers) != len(self._tasks):
-            return f"{len(answers)} of {len(self._tasks)} answers told"
-        return f"{len(calls)} tool calls told, where there was one" if len(calls) != 1 else None
+            return f"{len(answers)} of {len(self._tasks)} answers replayed"
+        return f"{len(calls)} tool calls replayed instead of one" if len(calls) != 1 else None
 
     async def _is_listed(self, agent: Agent, session_id: str) -> bool:
         return session_id in [info.id async for info in agent.sessions(self._project)]
 
     async def _try(self, step: str, attempt: Callable[[], Awaitable[object]]) -> None:
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_TIMEOUT):
                 remark = await attempt()
         except NotOffered:
             outcome = Outcome("not offered")
         except TimeoutError:
-            outcome = Outcome("failed", f"no answer within {_PATIENCE} s")
-        except (RekindleError, Wrong) as error:
-            outcome = Outcome("failed", reason(error))
+            outcome = Outcome("failed", f"no answer within {_TIMEOUT} s")
+        except (RekindleError, StepFailed) as error:
+            outcome = Outcome("failed", error_text(error))
         else:
             outcome = Outcome("ok", remark if isinstance(remark, str) else "")
-        self._note_down(step, outcome)
+        self._record(step, outcome)
 
-    async def _quietly(self, attempt: Callable[[], Awaitable[T]], got: list[T]) -> None:
-        """Do what a later step needs; if that fails, the later step will show it."""
+    async def _prepare(self, attempt: Callable[[], Awaitable[T]], results: list[T]) -> None:
+        """Prepare a later step. A failure here shows in that step."""
         try:
-            async with asyncio.timeout(_PATIENCE):
-                got.append(await attempt())
+            async with asyncio.timeout(_TIMEOUT):
+                results.append(await attempt())
         except (RekindleError, TimeoutError) as error:
-            self._say(f"    (load again: {reason(error)})")
+            self._print(f"    (load again: {error_text(error)})")
 
-    def _note_down(self, step: str, outcome: Outcome) -> None:
+    def _record(self, step: str, outcome: Outcome) -> None:
         self.outcomes[step] = outcome
         remark = f": {outcome.remark}" if outcome.remark else ""
-        self._say(f"    {STEPS[step]}: {outcome.status}{remark}")
+        self._print(f"    {STEPS[step]}: {outcome.status}{remark}")

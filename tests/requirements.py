@@ -1,8 +1,8 @@
-"""What the protocol demands of whoever stands between a client and an agent.
+"""The requirements of the protocol for a proxy between a client and an agent.
 
 The numbers are those of our checklist of the specification. Tests name them with
 `@pytest.mark.requirement(13, 14)`, golden transcripts with `meets 13 14`; `test_requirements.py`
-proves that every one has a test, and that no test names one that is not here.
+checks that each of them has a test, and that no test names an unknown number.
 """
 
 REQUIREMENTS = {

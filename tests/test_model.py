@@ -8,24 +8,32 @@ def test_each_side_has_a_peer() -> None:
     assert [side.peer for side in Side] == [Side.AGENT, Side.CLIENT]
 
 
-def test_an_agents_program_is_the_name_of_its_command() -> None:
+def test_program_of_an_agent_is_the_name_of_its_command() -> None:
     assert AgentIdentity(command=("/opt/bin/agent", "acp")).program == "agent"
     assert AgentIdentity().program is None
 
 
-def test_a_line_of_a_stretch_has_no_newline() -> None:
-    def stretch(data: bytes, count: int) -> EntryBatch:
+def test_agent_identity_is_its_name_or_else_its_program() -> None:
+    command = ("/opt/bin/agent", "acp")
+    assert AgentIdentity(name="Agent", command=command).identity == "Agent"
+    assert AgentIdentity(name="", command=command).identity == "agent"
+    assert AgentIdentity(command=command).identity == "agent"
+    assert AgentIdentity(version="1").identity == ""
+
+
+def test_lines_of_a_batch_have_no_newline() -> None:
+    def batch(data: bytes, count: int) -> EntryBatch:
         return EntryBatch(
             session_id="s", side=Side.AGENT, kind=Kind.UPDATE, at_us=1, data=data, count=count
         )
 
-    assert stretch(b"a\nb", 2).lines == [b"a", b"b"]
-    assert stretch(b"", 1).lines == [b""]
+    assert batch(b"a\nb", 2).lines == [b"a", b"b"]
+    assert batch(b"", 1).lines == [b""]
     with pytest.raises(ValueError, match="newline"):
-        stretch(b"a\nb", 1)
+        batch(b"a\nb", 1)
 
 
-def test_a_purged_session_is_a_deleted_one_with_nothing_in_it() -> None:
+def test_purged_session_is_deleted_and_empty() -> None:
     purged = Session(
         id="s",
         agent_session_id="s",
@@ -44,5 +52,5 @@ def test_a_purged_session_is_a_deleted_one_with_nothing_in_it() -> None:
         messages=0,
     )
     assert purged.is_purged
-    for told in ({"deleted_us": None}, {"cwd": "/p"}, {"turns": 1}, {"messages": 1}):
-        assert not replace(purged, **told).is_purged
+    for change in ({"deleted_us": None}, {"cwd": "/p"}, {"turns": 1}, {"messages": 1}):
+        assert not replace(purged, **change).is_purged

@@ -1,4 +1,4 @@
-"""Every requirement has a test, and every test's requirement is one."""
+"""Every requirement has a test, and tests name only requirements that exist."""
 
 import ast
 from collections.abc import Iterator
@@ -10,8 +10,9 @@ TESTS = Path(__file__).parent
 
 
 def in_python(path: Path) -> Iterator[int]:
-    """Yield the numbers that tests are marked with."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    """Yield the numbers of the marks in a test file."""
+    text = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text if "requirement" in text else "")):
         match node:
             case ast.Call(func=ast.Attribute(attr="requirement"), args=numbers):
                 yield from (ast.literal_eval(number) for number in numbers)
@@ -25,7 +26,7 @@ def in_transcript(path: Path) -> Iterator[int]:
             yield from map(int, numbers)
 
 
-def test_every_requirement_has_a_test_and_no_test_has_another() -> None:
+def test_requirements_and_marked_tests_match() -> None:
     named = {number for path in TESTS.rglob("test_*.py") for number in in_python(path)}
     for path in TESTS.rglob("transcripts/*.txt"):
         named |= set(in_transcript(path))

@@ -1,10 +1,10 @@
-"""The judge: what it finds wrong, and what it lets pass."""
+"""The schema validator of the tests accepts valid messages and rejects others."""
 
 import pytest
 
 import schema
 from rekindle.model import Side
-from schema import Json, Judge, complaints
+from schema import ConnectionValidator, Json, problems
 
 CLIENT, AGENT = Side.CLIENT, Side.AGENT
 TEXT = {"type": "text", "text": "Hello"}
@@ -50,8 +50,8 @@ VALID = [
 
 
 @pytest.mark.parametrize(("version", "by", "message"), VALID)
-def test_what_is_right_passes(version: int, by: Side, message: Json) -> None:
-    assert complaints(version, by, message) == []
+def test_valid_message_passes(version: int, by: Side, message: Json) -> None:
+    assert problems(version, by, message) == []
 
 
 WRONG = [
@@ -82,62 +82,64 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("version", "by", "message", "complaint"), WRONG)
-def test_what_is_wrong_is_named(version: int, by: Side, message: Json, complaint: str) -> None:
-    first, *_ = complaints(version, by, message)
-    assert first.startswith(complaint)
+@pytest.mark.parametrize(("version", "by", "message", "problem"), WRONG)
+def test_problem_of_an_invalid_message_is_named(
+    version: int, by: Side, message: Json, problem: str
+) -> None:
+    first, *_ = problems(version, by, message)
+    assert first.startswith(problem)
 
 
-def test_a_response_is_held_to_what_was_asked() -> None:
+def test_response_is_validated_against_its_request() -> None:
     asked = request("session/prompt", sessionId="s", prompt=[])
-    assert complaints(1, AGENT, result(stopReason="end_turn"), asked) == []
-    assert complaints(2, AGENT, result(messageId="m"), asked) == []
-    assert complaints(2, AGENT, result(stopReason="end_turn"), asked) == [
+    assert problems(1, AGENT, result(stopReason="end_turn"), asked) == []
+    assert problems(2, AGENT, result(messageId="m"), asked) == []
+    assert problems(2, AGENT, result(stopReason="end_turn"), asked) == [
         'result: "messageId" is a required property'
     ]
-    assert complaints(1, CLIENT, result(), asked) == [
+    assert problems(1, CLIENT, result(), asked) == [
         "session/prompt: version 1 has no such request to the client"
     ]
-    assert complaints(1, AGENT, result(x=1), request("_anything")) == []
+    assert problems(1, AGENT, result(x=1), request("_anything")) == []
     failed = {"jsonrpc": "2.0", "id": 1, "error": {"code": "x", "message": "no"}}
-    assert complaints(1, AGENT, failed, asked)[0].startswith("error.code: ")
+    assert problems(1, AGENT, failed, asked)[0].startswith("error.code: ")
 
 
-def test_what_only_the_unstable_schema_has_is_judged_too() -> None:
+def test_methods_of_the_unstable_schema_are_validated() -> None:
     asked = request("session/fork", sessionId="s", cwd="/p")
-    assert complaints(1, AGENT, result(), asked) == ['result: "sessionId" is a required property']
-    told = {"sessionCapabilities": {"fork": True}}
-    answer = result(protocolVersion=1, agentCapabilities=told)
-    (complaint,) = complaints(1, AGENT, answer, request("initialize"))
-    assert complaint.startswith("result.agentCapabilities.sessionCapabilities.fork: true is not")
+    assert problems(1, AGENT, result(), asked) == ['result: "sessionId" is a required property']
+    capabilities = {"sessionCapabilities": {"fork": True}}
+    answer = result(protocolVersion=1, agentCapabilities=capabilities)
+    (problem,) = problems(1, AGENT, answer, request("initialize"))
+    assert problem.startswith("result.agentCapabilities.sessionCapabilities.fork: true is not")
 
 
-def test_a_connection_has_a_version_once_it_is_agreed_on() -> None:
-    judge = Judge()
-    assert judge.complaints(CLIENT, request("initialize", protocolVersion=2))
-    judge.hear(CLIENT, request("initialize", protocolVersion=2, info=INFO))
-    assert judge.complaints(AGENT, result(protocolVersion=2, info=INFO)) == []
-    assert judge.complaints(CLIENT, request("session/new", cwd="/p")) == []
-    assert judge.complaints(AGENT, result(sessionId="s")) == []
-    assert judge.complaints(AGENT, result(sessionId="s")) == ["id: 1 was not asked"]
+def test_connection_uses_the_negotiated_version() -> None:
+    validator = ConnectionValidator()
+    assert validator.problems(CLIENT, request("initialize", protocolVersion=2))
+    validator.observe(CLIENT, request("initialize", protocolVersion=2, info=INFO))
+    assert validator.problems(AGENT, result(protocolVersion=2, info=INFO)) == []
+    assert validator.problems(CLIENT, request("session/new", cwd="/p")) == []
+    assert validator.problems(AGENT, result(sessionId="s")) == []
+    assert validator.problems(AGENT, result(sessionId="s")) == ["id: 1 was not asked"]
 
 
-def test_version_2_may_be_answered_with_version_1() -> None:
-    judge = Judge()
-    judge.hear(CLIENT, request("initialize", protocolVersion=2, info=INFO))
-    assert judge.complaints(AGENT, result(protocolVersion=1)) == []
-    assert judge.complaints(AGENT, update("agent_message_chunk", content=TEXT)) == []
+def test_agent_may_negotiate_version_1_down_from_2() -> None:
+    validator = ConnectionValidator()
+    validator.observe(CLIENT, request("initialize", protocolVersion=2, info=INFO))
+    assert validator.problems(AGENT, result(protocolVersion=1)) == []
+    assert validator.problems(AGENT, update("agent_message_chunk", content=TEXT)) == []
 
 
-def test_what_an_agent_made_up_may_be_passed_on() -> None:
-    judge = Judge()
-    judge.hear(AGENT, update("made_up", x=1))
-    assert judge.complaints(AGENT, update("made_up", x=2)) == []
-    judge.hear(AGENT, update("agent_message", messageId="m"))
-    assert judge.complaints(AGENT, update("agent_message", messageId="m"))
+def test_unknown_kinds_of_an_agent_may_be_forwarded() -> None:
+    validator = ConnectionValidator()
+    validator.observe(AGENT, update("made_up", x=1))
+    assert validator.problems(AGENT, update("made_up", x=2)) == []
+    validator.observe(AGENT, update("agent_message", messageId="m"))
+    assert validator.problems(AGENT, update("agent_message", messageId="m"))
 
 
-def test_missing_schemas_are_a_reason_to_skip_but_not_in_ci(
+def test_missing_schemas_skip_tests_except_in_ci(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert schema.why_missing() is None

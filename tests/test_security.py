@@ -1,4 +1,4 @@
-"""What docs/security.md states, as far as no other test holds it, and that each test is there."""
+"""Tests of docs/security.md that have no better place. Every test that the page names exists."""
 
 import ast
 import gzip
@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from bundles import filled, packed, taken
+from bundles import make_bundle, merge_bundle, read_bundle
 from recorded_sessions import answered, asked, opened, told
 from rekindle.errors import BadBundle
 from rekindle.store.memory import MemoryStore
 from rekindle.transfer import bundle_reader
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
@@ -26,7 +26,7 @@ SHELLS = {"sh", "/bin/sh", "/bin/bash", "/usr/bin/env"}
 METACHARACTERS = ["$(touch pwned)", "`touch pwned`", "; touch pwned", "| cat", "*", "~", "&", "a b"]
 
 
-def test_every_test_that_the_page_names_is_there() -> None:
+def test_every_test_that_the_page_names_exists() -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", PAGE)
     assert len(named) > 10
     for path, name in named:
@@ -34,7 +34,7 @@ def test_every_test_that_the_page_names_is_there() -> None:
         assert f"def {name}" in text, (path, name)
 
 
-def test_every_file_is_private_with_no_umask_at_all(tmp_path: Path) -> None:
+def test_files_are_private_even_without_a_umask(tmp_path: Path) -> None:
     umask = os.umask(0)
     try:
         home = tmp_path / "home"
@@ -61,13 +61,13 @@ def test_every_file_is_private_with_no_umask_at_all(tmp_path: Path) -> None:
             session = json.loads(answer)["result"]["sessionId"]
             # While it runs, all files of the store are there.
             for words in (["search", "x"], ["export", "-o", str(home / "out.md"), "--", session]):
-                subprocess.run([*REKINDLE, *words], env=environ, timeout=PATIENCE, check=False,
+                subprocess.run([*REKINDLE, *words], env=environ, timeout=TIMEOUT, check=False,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
             modes = {
                 str(it.relative_to(home)): stat.S_IMODE(it.stat().st_mode) for it in home.rglob("*")
             }
             process.stdin.close()
-            process.wait(PATIENCE)
+            process.wait(TIMEOUT)
     finally:
         os.umask(umask)
     kinds = {"log", "out.md", "deep/er/s.db", "deep/er/s.db-wal", "deep/er/s.db.lock"}
@@ -78,21 +78,21 @@ def test_every_file_is_private_with_no_umask_at_all(tmp_path: Path) -> None:
     }
 
 
-def test_no_shell_comes_between_us_and_an_agent(tmp_path: Path) -> None:
+def test_agent_is_started_without_a_shell(tmp_path: Path) -> None:
     says = "import json, sys; json.dump(sys.argv[1:], open('words', 'w'))"
     subprocess.run(
         [*REKINDLE, "run", "--store", "s.db", "--", sys.executable, "-c", says, *METACHARACTERS],
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )
     assert json.loads((tmp_path / "words").read_text()) == METACHARACTERS
     assert not (tmp_path / "pwned").exists()
 
 
-def test_no_shell_is_started_but_the_one_that_guards() -> None:
+def test_only_the_orphan_guard_starts_a_shell() -> None:
     for path in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and node.value in SHELLS:
@@ -123,7 +123,7 @@ def signed(lines: list[dict[str, object]]) -> bytes:
 
 
 def forged(session: dict[str, object], *more: dict[str, object]) -> bytes:
-    head, own, entry, _ = map(json.loads, packed(forger(), "s1").splitlines())
+    head, own, entry, _ = map(json.loads, make_bundle(forger(), "s1").splitlines())
     own["session"] |= session
     return signed([head, own, entry, *more])
 
@@ -135,37 +135,37 @@ def forger() -> MemoryStore:
 
 
 @pytest.mark.parametrize("own_id", ["s1", "../../s1", "/etc/passwd", "s1\x00", "s1/../s1", "s1~x"])
-def test_a_bundle_changes_no_session_that_is_here(own_id: str) -> None:
+def test_bundle_changes_no_existing_session(own_id: str) -> None:
     store = store_with_a_session()
     before = (store.session("s1"), list(store.read("s1")), store.titles("s1"))
-    (merged,) = taken(store, forged({"id": own_id, "titles": {"user": "Mine"}}))
+    (merged,) = merge_bundle(store, forged({"id": own_id, "titles": {"user": "Mine"}}))
     assert merged.session_id != "s1"
     assert (store.session("s1"), list(store.read("s1")), store.titles("s1")) == before
 
 
-def test_a_bundle_that_has_an_id_twice_has_two_sessions() -> None:
-    head, own, entry, _ = map(json.loads, packed(forger(), "s1").splitlines())
+def test_repeated_id_in_a_bundle_makes_two_sessions() -> None:
+    head, own, entry, _ = map(json.loads, make_bundle(forger(), "s1").splitlines())
     other = {**entry, "line": entry["line"].replace("Forged", "Other")}
     store = MemoryStore()
-    first, second = taken(store, signed([head, own, entry, own, other]))
+    first, second = merge_bundle(store, signed([head, own, entry, own, other]))
     assert first.session_id != second.session_id
     assert len(list(store.read(first.session_id))) == 1
 
 
 @pytest.mark.parametrize("seq", [-1, 0, 2, 2**70, "1", None, 1.5])
-def test_entries_are_numbered_from_one_on_or_refused(seq: object) -> None:
-    head, own, entry, _ = map(json.loads, packed(forger(), "s1").splitlines())
+def test_bundle_with_wrong_entry_numbers_is_refused(seq: object) -> None:
+    head, own, entry, _ = map(json.loads, make_bundle(forger(), "s1").splitlines())
     store = store_with_a_session()
     with pytest.raises(BadBundle):
-        taken(store, signed([head, own, {**entry, "seq": seq}]))
+        merge_bundle(store, signed([head, own, {**entry, "seq": seq}]))
 
 
-def test_what_swells_when_it_is_unpacked_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bundle_that_expands_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = gzip.compress(b'{"rekindle":"bundle","version":1}\n' + b" " * 50_000_000)
     assert len(bomb) < 100_000
-    monkeypatch.setattr(bundle_reader, "LONGEST_LINE", 1_000_000)
+    monkeypatch.setattr(bundle_reader, "MAX_LINE_BYTES", 1_000_000)
     with pytest.raises(BadBundle, match="a line without an end"):
-        filled(bomb)
-    monkeypatch.setattr(bundle_reader, "_MOST_BYTES", 1000)
+        read_bundle(bomb)
+    monkeypatch.setattr(bundle_reader, "_MAX_BYTES", 1000)
     with pytest.raises(BadBundle, match="too large"):
-        filled(forged({"cwd": "/" + "x" * 2000}))
+        read_bundle(forged({"cwd": "/" + "x" * 2000}))

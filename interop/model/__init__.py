@@ -1,1 +1,1 @@
-"""A fake model, on loopback, in the dialects that agents speak. It knows nothing of ACP."""
+"""A fake model on loopback, with the HTTP APIs of several vendors. It knows nothing of ACP."""

@@ -1,11 +1,19 @@
-"""Anthropic's messages."""
+"""Anthropic's messages API."""
 
 import json
 from collections.abc import Iterator
 from typing import Any
 
-from interop.model.conversation import Call, Reply, Said, Shown, Tool
-from interop.model.dialect import Event, halves, number
+from interop.model.dialect import (
+    Event,
+    ModelMessage,
+    ModelRequest,
+    Reply,
+    Tool,
+    ToolReply,
+    halves,
+    number,
+)
 from rekindle.jsonvalue import as_array, as_object, as_str
 
 Json = dict[str, Any]
@@ -17,37 +25,39 @@ _EMPTY: dict[str, Json] = {
     "text": {"text": ""},
     "tool_use": {"input": {}},
 }
-"""Of a block that a stream has begun."""
+"""The empty fields of a block at its start in a stream."""
 
 
 class Anthropic:
     """`POST /v1/messages`."""
 
-    def read(self, body: Json) -> Shown:
-        """Return what a request shows."""
+    def read(self, body: Json) -> ModelRequest:
+        """Parse a request."""
         tools = map(as_object, as_array(body.get("tools")))
-        return Shown(
-            said=tuple(
-                it for part in as_array(body.get("messages")) for it in _said(as_object(part))
+        return ModelRequest(
+            messages=tuple(
+                message
+                for part in as_array(body.get("messages"))
+                for message in _messages(as_object(part))
             ),
             tools=tuple(
-                Tool(str(it.get("name")), as_object(it.get("input_schema"))) for it in tools
+                Tool(str(tool.get("name")), as_object(tool.get("input_schema"))) for tool in tools
             ),
             is_streamed=body.get("stream") is True,
             model=str(body.get("model")),
         )
 
-    def whole(self, reply: Reply, shown: Shown) -> Json:
-        """Return an answer in one piece."""
+    def whole(self, reply: Reply, shown: ModelRequest) -> Json:
+        """Return a reply as one response."""
         content = [block for block, _ in _blocks(reply, shown)]
         return {**_head(shown), "content": content, "stop_reason": _reason(reply)}
 
-    def stream(self, reply: Reply, shown: Shown) -> Iterator[Event]:
-        """Yield an answer as events."""
+    def stream(self, reply: Reply, shown: ModelRequest) -> Iterator[Event]:
+        """Yield a reply as events."""
         for event in self._events(reply, shown):
             yield event["type"], event
 
-    def _events(self, reply: Reply, shown: Shown) -> Iterator[Json]:
+    def _events(self, reply: Reply, shown: ModelRequest) -> Iterator[Json]:
         yield {"type": "message_start", "message": _head(shown)}
         for index, (block, deltas) in enumerate(_blocks(reply, shown)):
             begun = block | _EMPTY[block["type"]]
@@ -60,7 +70,7 @@ class Anthropic:
         yield {"type": "message_stop"}
 
 
-def _head(shown: Shown) -> Json:
+def _head(shown: ModelRequest) -> Json:
     return {
         "id": f"msg_{number(shown)}",
         "type": "message",
@@ -73,31 +83,31 @@ def _head(shown: Shown) -> Json:
     }
 
 
-def _said(message: Json) -> Iterator[Said]:
-    """Yield what a message has: results of tools come as messages of the user."""
+def _messages(message: Json) -> Iterator[ModelMessage]:
+    """Yield the messages in one message: tool results are part of messages of the user."""
     content = message.get("content")
-    words = as_str(content)
-    blocks = [{"type": "text", "text": words}] if words is not None else as_array(content)
-    results = [as_object(it) for it in blocks if as_object(it).get("type") == "tool_result"]
+    text = as_str(content)
+    blocks = [{"type": "text", "text": text}] if text is not None else as_array(content)
+    results = [as_object(item) for item in blocks if as_object(item).get("type") == "tool_result"]
     for block in results:
         inner = block.get("content")
-        yield Said("tool", as_str(inner) or _words(as_array(inner)))
+        yield ModelMessage("tool", as_str(inner) or _text(as_array(inner)))
     if len(results) < len(blocks):
-        yield Said("model" if message.get("role") == "assistant" else "user", _words(blocks))
+        yield ModelMessage("model" if message.get("role") == "assistant" else "user", _text(blocks))
 
 
-def _words(blocks: list[Any]) -> str:
+def _text(blocks: list[Any]) -> str:
     parts = (as_str(as_object(block).get("text")) for block in blocks)
     return "\n".join(part for part in parts if part)
 
 
-def _blocks(reply: Reply, shown: Shown) -> Iterator[tuple[Json, list[Json]]]:
-    """Yield the blocks of an answer, each with the pieces that it comes in."""
+def _blocks(reply: Reply, shown: ModelRequest) -> Iterator[tuple[Json, list[Json]]]:
+    """Yield the blocks of a reply, each with its deltas."""
     if reply.thought:
         thinking = {"type": "thinking", "thinking": reply.thought, "signature": _SIGNATURE}
         pieces = [{"type": "thinking_delta", "thinking": half} for half in halves(reply.thought)]
         yield thinking, [*pieces, {"type": "signature_delta", "signature": _SIGNATURE}]
-    if isinstance(reply, Call):
+    if isinstance(reply, ToolReply):
         call_id = f"toolu_{number(shown)}"
         call = {"type": "tool_use", "id": call_id, "name": reply.name, "input": reply.arguments}
         arguments = json.dumps(reply.arguments)
@@ -108,4 +118,4 @@ def _blocks(reply: Reply, shown: Shown) -> Iterator[tuple[Json, list[Json]]]:
 
 
 def _reason(reply: Reply) -> str:
-    return "tool_use" if isinstance(reply, Call) else "end_turn"
+    return "tool_use" if isinstance(reply, ToolReply) else "end_turn"

@@ -1,37 +1,83 @@
-"""What each dialect does: read a request, and write a reply, whole or as a stream."""
+"""The messages of the model, and the protocol of a dialect that reads and writes them."""
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from interop.model.conversation import Reply, Shown
+from msgspec import Struct
 
 Json = dict[str, Any]
 Event = tuple[str | None, Json | str]
-"""A name, where the dialect names its events, and what it says."""
+"""The name of an event, if the dialect has names, and its data."""
+
+
+Role = Literal["user", "model", "tool"]
+
+
+class ModelMessage(Struct, frozen=True):
+    """A message of the user or the model, or the result of a tool."""
+
+    role: Role
+    text: str
+
+
+class Tool(Struct, frozen=True):
+    """A tool that the agent offers, with the JSON schema of its arguments."""
+
+    name: str
+    schema: Json
+
+
+class ModelRequest(Struct, frozen=True, kw_only=True):
+    """The content of one request to the model."""
+
+    messages: tuple[ModelMessage, ...]
+    tools: tuple[Tool, ...]
+    is_streamed: bool
+    model: str
+
+
+class TextReply(Struct, frozen=True):
+    """An answer in text. If it `hangs`, only the first half is ever sent."""
+
+    text: str
+    hangs: bool = False
+    thought: str = ""
+    """The thought before the answer."""
+
+
+class ToolReply(Struct, frozen=True):
+    """A tool call of the model."""
+
+    name: str
+    arguments: Json
+    thought: str = ""
+
+
+Reply = TextReply | ToolReply
 
 
 class Dialect(Protocol):
-    """One way to talk to a model over HTTP."""
+    """The HTTP API of one vendor."""
 
-    def read(self, body: Json) -> Shown:
-        """Return what a request shows."""
+    def read(self, body: Json) -> ModelRequest:
+        """Parse a request."""
         ...
 
-    def whole(self, reply: Reply, shown: Shown) -> Json:
-        """Return an answer in one piece."""
+    def whole(self, reply: Reply, shown: ModelRequest) -> Json:
+        """Return a reply as one response."""
         ...
 
-    def stream(self, reply: Reply, shown: Shown) -> Iterator[Event]:
-        """Yield an answer as events."""
+    def stream(self, reply: Reply, shown: ModelRequest) -> Iterator[Event]:
+        """Yield a reply as events."""
         ...
 
 
-def halves(words: str) -> tuple[str, str]:
-    """Part words in two, so that a stream has more than one piece."""
-    middle = len(words) // 2
-    return words[:middle], words[middle:]
+def halves(text: str) -> tuple[str, str]:
+    """Split a text in two, so that a stream has more than one chunk."""
+    middle = len(text) // 2
+    return text[:middle], text[middle:]
 
 
-def number(shown: Shown) -> int:
-    """Return a number that is new with each request of a conversation, and always the same."""
-    return len(shown.said)
+def number(shown: ModelRequest) -> int:
+    """Return a number for ids that is unique per request of a conversation, and reproducible."""
+    return len(shown.messages)

@@ -1,10 +1,9 @@
-"""Gemini's generateContent. Whether it streams stands in the address, not in the body."""
+"""Gemini's generateContent. The path, not the body, selects streaming."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from interop.model.conversation import Call, Reply, Said, Shown, Tool
-from interop.model.dialect import Event, halves
+from interop.model.dialect import Event, ModelMessage, ModelRequest, Reply, Tool, ToolReply, halves
 from rekindle.jsonvalue import as_array, as_object, as_str
 
 Json = dict[str, Any]
@@ -18,33 +17,35 @@ class Gemini:
     def __init__(self, *, is_streamed: bool) -> None:
         self._is_streamed = is_streamed
 
-    def read(self, body: Json) -> Shown:
-        """Return what a request shows."""
+    def read(self, body: Json) -> ModelRequest:
+        """Parse a request."""
         declared = (
-            as_object(it)
+            as_object(declaration)
             for tool in as_array(body.get("tools"))
-            for it in as_array(as_object(tool).get("functionDeclarations"))
+            for declaration in as_array(as_object(tool).get("functionDeclarations"))
         )
-        return Shown(
-            said=tuple(
-                it for part in as_array(body.get("contents")) for it in _said(as_object(part))
+        return ModelRequest(
+            messages=tuple(
+                message
+                for part in as_array(body.get("contents"))
+                for message in _messages(as_object(part))
             ),
-            tools=tuple(Tool(str(it.get("name")), _schema(it)) for it in declared),
+            tools=tuple(Tool(str(item.get("name")), _schema(item)) for item in declared),
             is_streamed=self._is_streamed,
             model="gemini",
         )
 
-    def whole(self, reply: Reply, shown: Shown) -> Json:
-        """Return an answer in one piece."""
+    def whole(self, reply: Reply, shown: ModelRequest) -> Json:
+        """Return a reply as one response."""
         del shown
         return _chunk([*_thoughts(reply), _part(reply)], is_last=True)
 
-    def stream(self, reply: Reply, shown: Shown) -> Iterator[Event]:
-        """Yield an answer as events."""
+    def stream(self, reply: Reply, shown: ModelRequest) -> Iterator[Event]:
+        """Yield a reply as events."""
         del shown
         for thought in _thoughts(reply):
             yield None, _chunk([thought], is_last=False)
-        if isinstance(reply, Call):
+        if isinstance(reply, ToolReply):
             yield None, _chunk([_part(reply)], is_last=True)
             return
         first, second = halves(reply.text)
@@ -56,15 +57,15 @@ def _schema(declaration: Json) -> Json:
     return as_object(declaration.get("parametersJsonSchema") or declaration.get("parameters"))
 
 
-def _said(content: Json) -> Iterator[Said]:
+def _messages(content: Json) -> Iterator[ModelMessage]:
     parts = [as_object(part) for part in as_array(content.get("parts"))]
     results = [as_object(part["functionResponse"]) for part in parts if "functionResponse" in part]
     for result in results:
         response = as_object(result.get("response"))
-        yield Said("tool", as_str(response.get("output")) or str(response))
+        yield ModelMessage("tool", as_str(response.get("output")) or str(response))
     if len(results) < len(parts):
-        words = "\n".join(as_str(part.get("text")) or "" for part in parts)
-        yield Said("model" if content.get("role") == "model" else "user", words)
+        text = "\n".join(as_str(part.get("text")) or "" for part in parts)
+        yield ModelMessage("model" if content.get("role") == "model" else "user", text)
 
 
 def _thoughts(reply: Reply) -> list[Json]:
@@ -72,7 +73,7 @@ def _thoughts(reply: Reply) -> list[Json]:
 
 
 def _part(reply: Reply) -> Json:
-    if isinstance(reply, Call):
+    if isinstance(reply, ToolReply):
         return {"functionCall": {"name": reply.name, "args": reply.arguments}}
     return {"text": reply.text}
 

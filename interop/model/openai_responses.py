@@ -1,11 +1,20 @@
-"""OpenAI's responses."""
+"""OpenAI's responses API."""
 
 import json
 from collections.abc import Iterator
 from typing import Any
 
-from interop.model.conversation import Call, Reply, Role, Said, Shown, Tool
-from interop.model.dialect import Event, halves, number
+from interop.model.dialect import (
+    Event,
+    ModelMessage,
+    ModelRequest,
+    Reply,
+    Role,
+    Tool,
+    ToolReply,
+    halves,
+    number,
+)
 from rekindle.jsonvalue import as_array, as_object, as_str
 
 Json = dict[str, Any]
@@ -23,42 +32,44 @@ _USAGE = {
 class OpenaiResponses:
     """`POST /v1/responses`."""
 
-    def read(self, body: Json) -> Shown:
-        """Return what a request shows."""
+    def read(self, body: Json) -> ModelRequest:
+        """Parse a request."""
         asked = body.get("input")
         items = [{"role": "user", "content": asked}] if isinstance(asked, str) else as_array(asked)
         tools = map(as_object, as_array(body.get("tools")))
-        return Shown(
-            said=tuple(said for item in items if (said := _said(as_object(item))) is not None),
+        return ModelRequest(
+            messages=tuple(
+                message for item in items if (message := _message(as_object(item))) is not None
+            ),
             tools=tuple(
-                Tool(str(it.get("name")), as_object(it.get("parameters")))
-                for it in tools
-                if it.get("type") == "function"
+                Tool(str(tool.get("name")), as_object(tool.get("parameters")))
+                for tool in tools
+                if tool.get("type") == "function"
             ),
             is_streamed=body.get("stream") is True,
             model=str(body.get("model")),
         )
 
-    def whole(self, reply: Reply, shown: Shown) -> Json:
-        """Return an answer in one piece."""
+    def whole(self, reply: Reply, shown: ModelRequest) -> Json:
+        """Return a reply as one response."""
         return _response(shown, "completed", [*_thoughts(reply, shown), _item(reply, shown)])
 
-    def stream(self, reply: Reply, shown: Shown) -> Iterator[Event]:
-        """Yield an answer as events, numbered."""
+    def stream(self, reply: Reply, shown: ModelRequest) -> Iterator[Event]:
+        """Yield a reply as numbered events."""
         for seq, event in enumerate(self._events(reply, shown)):
             yield event["type"], {**event, "sequence_number": seq}
 
-    def _events(self, reply: Reply, shown: Shown) -> Iterator[Json]:
+    def _events(self, reply: Reply, shown: ModelRequest) -> Iterator[Json]:
         thoughts = _thoughts(reply, shown)
         whole, place = _item(reply, shown), len(thoughts)
         begun = {**whole, "status": "in_progress"}
-        begun |= {"arguments": ""} if isinstance(reply, Call) else {"content": []}
+        begun |= {"arguments": ""} if isinstance(reply, ToolReply) else {"content": []}
         yield {"type": "response.created", "response": _response(shown, "in_progress", [])}
         for thought in thoughts:
             yield from _thinking(thought)
         yield {"type": "response.output_item.added", "output_index": place, "item": begun}
         where = {"item_id": whole["id"], "output_index": place}
-        if isinstance(reply, Call):
+        if isinstance(reply, ToolReply):
             words = {"arguments": whole["arguments"]}
             what = "response.function_call_arguments"
             yield {"type": f"{what}.delta", **where, "delta": whole["arguments"]}
@@ -77,19 +88,19 @@ class OpenaiResponses:
         yield {"type": "response.completed", "response": _response(shown, "completed", output)}
 
 
-def _said(item: Json) -> Said | None:
+def _message(item: Json) -> ModelMessage | None:
     if str(item.get("type")).endswith("_call_output"):
-        return Said("tool", _words(item.get("output")))
+        return ModelMessage("tool", _text(item.get("output")))
     role = _ROLES.get(as_str(item.get("role")))
-    return None if role is None else Said(role, _words(item.get("content")))
+    return None if role is None else ModelMessage(role, _text(item.get("content")))
 
 
-def _words(content: object) -> str:
+def _text(content: object) -> str:
     parts = (as_str(as_object(part).get("text")) for part in as_array(content))
     return as_str(content) or "\n".join(part for part in parts if part)
 
 
-def _thoughts(reply: Reply, shown: Shown) -> list[Json]:
+def _thoughts(reply: Reply, shown: ModelRequest) -> list[Json]:
     summary = [{"type": "summary_text", "text": reply.thought}]
     item = {"type": "reasoning", "id": f"rs_{number(shown)}", "summary": summary}
     return [item] if reply.thought else []
@@ -108,8 +119,8 @@ def _thinking(item: Json) -> Iterator[Json]:
     yield {"type": "response.output_item.done", "output_index": 0, "item": item}
 
 
-def _item(reply: Reply, shown: Shown) -> Json:
-    if isinstance(reply, Call):
+def _item(reply: Reply, shown: ModelRequest) -> Json:
+    if isinstance(reply, ToolReply):
         return {
             "type": "function_call",
             "id": f"fc_{number(shown)}",
@@ -127,7 +138,7 @@ def _item(reply: Reply, shown: Shown) -> Json:
     }
 
 
-def _response(shown: Shown, status: str, output: list[Json]) -> Json:
+def _response(shown: ModelRequest, status: str, output: list[Json]) -> Json:
     return {
         "id": f"resp_{number(shown)}",
         "object": "response",

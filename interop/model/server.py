@@ -12,10 +12,9 @@ from threading import Thread
 from typing import Any
 
 from interop.model.anthropic import Anthropic
-from interop.model.conversation import Words
-from interop.model.dialect import Dialect, Event, halves
+from interop.model.behaviour import reply_to
+from interop.model.dialect import Dialect, Event, TextReply, halves
 from interop.model.gemini import Gemini
-from interop.model.mind import reply_to
 from interop.model.openai_chat import OpenaiChat
 from interop.model.openai_responses import OpenaiResponses
 from rekindle.jsonvalue import as_object
@@ -32,8 +31,8 @@ _DIALECTS: tuple[tuple[str, Dialect], ...] = (
     (r":streamGenerateContent$", Gemini(is_streamed=True)),
     (r":generateContent$", Gemini(is_streamed=False)),
 )
-# What agents ask besides: how long something is, and which models there are.
-_BESIDES: tuple[tuple[str, Json], ...] = (
+# Other requests of agents: token counts and the list of models.
+_FIXED_ANSWERS: tuple[tuple[str, Json], ...] = (
     (r"/count_tokens$", {"input_tokens": 100}),
     (r":countTokens$", {"totalTokens": 100}),
     (r"/models$", {"object": "list", "data": [{"id": MODEL, "object": "model"}]}),
@@ -42,7 +41,7 @@ _BESIDES: tuple[tuple[str, Json], ...] = (
 
 @contextmanager
 def serving(log: Log) -> Generator[str, None, None]:
-    """Serve until the end of the block, from the address that is yielded.
+    """Serve the model until the end of the block; yield its address.
 
     `log` gets a line for each request.
     """
@@ -61,7 +60,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Tell of mistakes, but not of agents that were killed while they listened."""
+        """Report errors, except for agents that were killed during a response."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)  # pyright: ignore[reportArgumentType]
 
@@ -69,41 +68,43 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def __init__(self, log: Log, *args: Any) -> None:  # noqa: ANN401 - what the server gives it
+    def __init__(self, log: Log, *args: Any) -> None:  # noqa: ANN401 - the server's arguments
         self._log = log
         super().__init__(*args)
 
     def do_GET(self) -> None:
-        """Answer what agents ask besides."""
-        self._answer_besides(self.path.partition("?")[0])
+        """Answer requests for the list of models."""
+        self._answer_fixed(self.path.partition("?")[0])
 
     def do_POST(self) -> None:
-        """Answer as the model."""
+        """Answer as the model, or with a token count."""
         path = self.path.partition("?")[0]
         body = as_object(json.loads(self._body() or b"{}"))
-        dialect = next((it for form, it in _DIALECTS if re.search(form, path)), None)
+        dialects = (dialect for form, dialect in _DIALECTS if re.search(form, path))
+        dialect = next(dialects, None)
         if dialect is None:
-            self._answer_besides(path)
+            self._answer_fixed(path)
             return
         shown = dialect.read(body)
         reply = reply_to(shown)
-        self._log(f"{path}: {len(shown.said)} messages, {len(shown.tools)} tools -> {reply}")
+        self._log(f"{path}: {len(shown.messages)} messages, {len(shown.tools)} tools -> {reply}")
         if shown.is_streamed:
-            until = halves(reply.text)[0] if isinstance(reply, Words) and reply.hangs else None
+            until = halves(reply.text)[0] if isinstance(reply, TextReply) and reply.hangs else None
             self._stream(dialect.stream(reply, shown), until)
         else:
             self._send(HTTPStatus.OK, dialect.whole(reply, shown))
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
-        """Say nothing: what matters is logged by the above."""
+        """Do nothing: `do_POST` logs each request."""
 
-    def _answer_besides(self, path: str) -> None:
-        found = next((it for form, it in _BESIDES if re.search(form, path)), None)
-        self._log(f"{path}: {'asked besides' if found else 'unknown'}")
-        if found is None:
+    def _answer_fixed(self, path: str) -> None:
+        answers = (answer for form, answer in _FIXED_ANSWERS if re.search(form, path))
+        answer = next(answers, None)
+        self._log(f"{path}: {'fixed answer' if answer else 'unknown'}")
+        if answer is None:
             self._send(HTTPStatus.NOT_FOUND, {"error": {"message": f"the fake has no {path}"}})
         else:
-            self._send(HTTPStatus.OK, found)
+            self._send(HTTPStatus.OK, answer)
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
@@ -125,13 +126,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _stream(self, events: Iterator[Event], until: str | None) -> None:
-        """Write events; if there are words to hang after, wait then for the agent to hang up."""
+        """Write events. After the text `until`, wait for the agent to close the connection."""
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        for name, said in events:
-            data = said if isinstance(said, str) else json.dumps(said)
+        for name, content in events:
+            data = content if isinstance(content, str) else json.dumps(content)
             line = (f"event: {name}\n" if name else "") + f"data: {data}\n\n"
             self.wfile.write(f"{len(line.encode()):x}\r\n{line}\r\n".encode())
             if until is not None and json.dumps(until)[1:-1] in data:

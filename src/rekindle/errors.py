@@ -1,33 +1,34 @@
 """Every exception that Rekindle raises on purpose.
 
 RekindleError
-├── UsageError              what was asked for cannot be done as asked
-├── BadBundle               what was to be imported is no bundle, or not whole
-├── EndlessLine             a peer writes on and on, and ends no line
-├── NothingToImport         there is nothing where it was looked for, or nothing that is known
-├── FileUnclear             an editor's file cannot be changed safely; left as it is
-├── ClientError             what a client wanted of an agent did not come about
+├── UsageError              the command or call is wrong
+├── BadBundle               the file is not a bundle, or is incomplete
+├── EndlessLine             a peer sends a line that does not end
+├── NothingToImport         there are no sessions to import
+├── ImporterUnavailable     the importer of an installed package cannot be used
+├── FileUnclear             an editor's file cannot be edited safely
+├── ClientError             a request to an agent failed
 │   ├── AgentNotStarted     its command could not be run
 │   ├── AgentRefused        the agent answered with an error
-│   │   └── AuthRequired    it wants the user to log in first
-│   ├── AgentGone           the agent has ended, or hung up
-│   ├── BadAnswer           the agent answered, but not what was asked for
-│   ├── NotOffered          the agent does not say that it can do this
+│   │   └── AuthRequired    the user has to log in first
+│   ├── AgentGone           the agent exited or closed its output
+│   ├── BadAnswer           the agent's answer is malformed
+│   ├── NotOffered          the agent lacks the capability
 │   ├── SessionBusy         a turn of the session is still running
-│   └── SessionClosed       the session is not open here any more
-└── StoreError              the store could not do what it was asked to do
-    ├── StoreUnavailable    not now: locked, full, unwritable, gone; later it may work
-    │   ├── StoreMissing    there is none yet, or it is elsewhere
-    │   └── StoreDamaged    what is in the file makes no sense; waiting does not help
-    │       └── IndexDamaged    in the index beside it, that is; it can be made anew
+│   └── SessionClosed       the session is not open any more
+└── StoreError              the store could not do its work
+    ├── StoreUnavailable    locked, full, unwritable or gone; it may work later
+    │   ├── StoreMissing    there is no store at the address
+    │   └── StoreDamaged    its contents make no sense; waiting does not help
+    │       └── IndexDamaged    the search index is damaged; it can be rebuilt
     ├── StoreTooNew         written by a newer Rekindle; left untouched
     ├── SessionNotFound     no session has that id
-    ├── SessionAmbiguous    several sessions begin with that id
-    ├── SessionInUse        another process drives it
-    ├── SessionDeleted      it was deleted, and can be brought back
+    ├── SessionAmbiguous    several sessions start with that id
+    ├── SessionInUse        another process holds its lease
+    ├── SessionDeleted      it was deleted, and can be undeleted
     └── SessionPurged       nothing is left of it
 
-Messages name the thing and the remedy, in lower case and without a full stop.
+Messages name the problem and the remedy, in lower case and without a full stop.
 """
 
 from collections.abc import Sequence
@@ -35,38 +36,42 @@ from typing import Any, cast
 
 
 class RekindleError(Exception):
-    """The base of all errors whose message is fit to be shown to a person."""
+    """The base of all errors whose message can be shown to the user."""
 
 
 class UsageError(RekindleError):
-    """What was asked for cannot be done as asked."""
+    """The command or the call is wrong."""
 
 
 class BadBundle(RekindleError):
-    """What was to be imported is no bundle, or not whole; nothing of it was taken."""
+    """The file is not a bundle, or is incomplete; nothing of it was imported."""
 
 
 class EndlessLine(RekindleError):
-    """A peer writes on and on, and ends no line."""
+    """A peer sends a line that does not end."""
 
     def __init__(self, longest: int) -> None:
         super().__init__(f"a line of more than {longest >> 20} MiB, without an end")
 
 
 class NothingToImport(RekindleError):
-    """There is nothing where it was looked for, or nothing that is known."""
+    """There are no sessions to import, or none in a known format."""
+
+
+class ImporterUnavailable(RekindleError):
+    """The importer of an installed package cannot be used; the message names the package."""
 
 
 class FileUnclear(RekindleError):
-    """An editor's file cannot be changed without doubt about the outcome; it was left as it is."""
+    """An editor's file cannot be edited safely; it was not changed."""
 
 
 class ClientError(RekindleError):
-    """What a client wanted of an agent did not come about."""
+    """A request to an agent failed."""
 
 
 class AgentNotStarted(ClientError):
-    """The agent's command could not be run; `exit_code` is what a shell would give."""
+    """The agent's command could not be run; `exit_code` is that of a shell."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -74,7 +79,7 @@ class AgentNotStarted(ClientError):
 
 
 class AgentRefused(ClientError):
-    """The agent answered a request with an error; the attributes are what it said."""
+    """The agent answered a request with an error, whose parts are the attributes."""
 
     def __init__(self, method: str, code: int, message: str, data: Any = None) -> None:  # noqa: ANN401 - JSON
         self.method = method
@@ -85,26 +90,26 @@ class AgentRefused(ClientError):
 
     @property
     def reason(self) -> str:
-        """Why, in words: many agents have no more than `Internal error` for a message."""
+        """The message with details from the data: many messages are just `Internal error`."""
         data = self.data
         details = data if isinstance(data, str) else None
         if isinstance(data, dict):
             named = cast("dict[str, Any]", data)
-            told = (named.get(name) for name in ("details", "message", "error", "reason"))
-            details = next((it for it in told if isinstance(it, str)), None)
+            values = (named.get(name) for name in ("details", "message", "error", "reason"))
+            details = next((value for value in values if isinstance(value, str)), None)
         return f"{self.message}: {details}" if details else self.message
 
 
 class AuthRequired(AgentRefused):
-    """The agent wants the user to log in first: see `Agent.auth_methods`."""
+    """The user has to log in to the agent first: see `Agent.auth_methods`."""
 
 
 class AgentGone(ClientError):
-    """The agent has ended, or hung up, before it answered.
+    """The agent exited, or closed its output, before it answered.
 
-    `exit_code` is what a shell would give, and None if the process is still there; `signal` is
-    the name of the one that killed it; `stderr` has the last lines that it wrote there. Where it
-    is not final, Rekindle starts the agent again with the next request.
+    `exit_code` is that of a shell; None means that the process still runs. `signal` is the name of
+    the signal that killed it. `stderr` has its last lines. Unless `is_final`, Rekindle starts the
+    agent again with the next request.
     """
 
     def __init__(
@@ -128,7 +133,7 @@ class AgentGone(ClientError):
 
 
 class BadAnswer(ClientError):
-    """The agent answered, but not what was asked for."""
+    """The agent's answer lacks a required part."""
 
     def __init__(self, method: str, missing: str) -> None:
         super().__init__(f"the agent answered {method} without {missing}")
@@ -136,7 +141,7 @@ class BadAnswer(ClientError):
 
 
 class NotOffered(ClientError):
-    """The agent does not say that it can do this, so it was not asked."""
+    """The agent does not announce the capability, so nothing was sent."""
 
     def __init__(self, agent: str, what: str, remedy: str = "") -> None:
         super().__init__(f"{agent} does not offer {what}{remedy and f': {remedy}'}")
@@ -144,7 +149,7 @@ class NotOffered(ClientError):
 
 
 class SessionBusy(ClientError):
-    """A turn of the session is still running, or the session is just being opened."""
+    """A turn of the session is still running, or the session is being opened."""
 
     def __init__(
         self, session_id: str, why: str = "has a running turn: wait for its end, or cancel it"
@@ -154,7 +159,7 @@ class SessionBusy(ClientError):
 
 
 class SessionClosed(ClientError):
-    """The session is not open here any more."""
+    """The session is not open on this connection."""
 
     def __init__(self, session_id: str) -> None:
         super().__init__(f"session {session_id} is not open here: load or resume it")
@@ -162,15 +167,15 @@ class SessionClosed(ClientError):
 
 
 class StoreError(RekindleError):
-    """The store could not do what it was asked to do."""
+    """The store could not do its work."""
 
 
 class StoreUnavailable(StoreError):
-    """The store cannot be used now; trying again later may work."""
+    """The store cannot be used now; it may work later."""
 
 
 class StoreMissing(StoreUnavailable):
-    """There is nothing where the store should be."""
+    """There is no store at the address."""
 
     def __init__(self, path: str) -> None:
         super().__init__(
@@ -179,11 +184,11 @@ class StoreMissing(StoreUnavailable):
 
 
 class StoreDamaged(StoreUnavailable):
-    """What is in the store's file, or in its index, makes no sense."""
+    """The contents of the store, or of its index, make no sense."""
 
 
 class IndexDamaged(StoreDamaged):
-    """What is in the index makes no sense; the store may be sound."""
+    """The contents of the search index make no sense; the store may be intact."""
 
 
 class StoreTooNew(StoreError):
@@ -197,7 +202,7 @@ class StoreTooNew(StoreError):
 
 
 class SessionNotFound(StoreError):
-    """No session has that id, nor begins with it."""
+    """No session has that id, and none starts with it."""
 
     def __init__(self, session_id: str) -> None:
         super().__init__(f"no session {session_id!r} in this store: `rekindle list` shows them")
@@ -205,7 +210,7 @@ class SessionNotFound(StoreError):
 
 
 class SessionAmbiguous(StoreError):
-    """Several sessions begin with that id."""
+    """Several sessions start with that id."""
 
     def __init__(self, prefix: str, matches: Sequence[str]) -> None:
         some = ", ".join(matches[:3]) + (", …" if len(matches) > 3 else "")  # noqa: PLR2004
@@ -215,16 +220,16 @@ class SessionAmbiguous(StoreError):
 
 
 class SessionInUse(StoreError):
-    """Another process drives the session."""
+    """Another process holds the lease of the session."""
 
-    def __init__(self, session_id: str, pid: int, host: str) -> None:
+    def __init__(self, session_id: str, pid: int, machine: str) -> None:
         super().__init__(
-            f"session {session_id} is in use by process {pid} on {host}: close it first"
+            f"session {session_id} is in use by process {pid} on {machine}: close it first"
         )
 
 
 class SessionDeleted(StoreError):
-    """The session was deleted; it can be brought back."""
+    """The session was deleted; it can be undeleted."""
 
     def __init__(self, session_id: str) -> None:
         super().__init__(

@@ -12,25 +12,24 @@ from typing import Any, cast
 import msgspec
 from msgspec import MsgspecError, Raw
 
-# RecursionError: a line may be nested deeper than Python can follow. UnicodeDecodeError:
-# a name that we read may be invalid UTF-8.
 MAX_DEPTH = 400
+"""Code that walks or encodes a value is deeper on the stack than the decoder."""
 
-
+# RecursionError: a line may be nested deeper than Python can follow. UnicodeDecodeError: a name
+# may be invalid UTF-8.
 UNREADABLE = (MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def decode_object(line: bytes | Raw) -> dict[str, Any] | None:
-    """Decode a JSON object whole, as well as its bytes allow; None when it is none."""
+    """Decode a JSON object as leniently as `decode`; return None for anything else."""
     value = decode(line)
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 def decode(data: bytes | Raw) -> object:
-    """Decode JSON, as well as its bytes allow; None when it is not JSON at all.
+    """Decode JSON; return None if it is not JSON, or is nested deeper than MAX_DEPTH.
 
-    What is nested too deeply is none either: whoever goes through it, or writes it again, stands
-    deeper on the stack than we do here.
+    Invalid UTF-8 is replaced, and numbers that are too large become None.
     """
     line = bytes(data)
     value = _decode_leniently(line)
@@ -44,8 +43,8 @@ def _decode_leniently(line: bytes) -> object:
     except UNREADABLE:
         pass
     try:
-        words = line.decode("utf-8", "replace")
-        return json.loads(words, parse_float=_finite, parse_constant=_finite)
+        text = line.decode("utf-8", "replace")
+        return json.loads(text, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError):
         return None
 
@@ -53,11 +52,11 @@ def _decode_leniently(line: bytes) -> object:
 def _is_too_deep(value: object) -> bool:
     level: list[Any] = [value] if isinstance(value, dict | list) else []
     for _ in range(MAX_DEPTH):
-        # In one go, because there may be very many.
+        # Level by level, because there may be very many values.
         level = [
             part
-            for it in level
-            for part in cast("Iterable[Any]", it.values() if isinstance(it, dict) else it)
+            for outer in level
+            for part in cast("Iterable[Any]", outer.values() if isinstance(outer, dict) else outer)
             if isinstance(part, (dict, list))
         ]
         if not level:
@@ -65,14 +64,14 @@ def _is_too_deep(value: object) -> bool:
     return True
 
 
-def _finite(words: str) -> float | None:
-    """Read a number; one that is greater than numbers can be is none, as JavaScript has it."""
-    value = float(words)
+def _finite(text: str) -> float | None:
+    """Parse a number; return None if it is out of range, as JavaScript encodes it."""
+    value = float(text)
     return value if math.isfinite(value) else None
 
 
 def encode(value: object) -> bytes:
-    """Encode a JSON value as one line, lone surrogates and all."""
+    """Encode a JSON value as one line. Lone surrogates are escaped."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -80,24 +79,24 @@ def encode(value: object) -> bytes:
 
 
 def _decoded(value: object) -> object:
-    """Return a part that is JSON already as the value it stands for."""
+    """Decode a part that is encoded already."""
     if isinstance(value, Raw):
         return decode(value)
     raise TypeError(f"no JSON: {value!r}")
 
 
 def as_object(value: object) -> dict[str, Any]:
-    """Take a JSON value for an object; what is none counts as empty."""
+    """Return the value if it is an object, and an empty dict otherwise."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def as_array(value: object) -> list[Any]:
-    """Take a JSON value for an array; what is none counts as empty."""
+    """Return the value if it is an array, and an empty list otherwise."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def as_str(value: object) -> str | None:
-    """Take a JSON value for a string that can be stored; what is none counts as absent."""
+    """Return the value as a string that can be stored; None if it is not a string."""
     if not isinstance(value, str):
         return None
     # A lone surrogate cannot be written as UTF-8; its escape can, and stays distinct.

@@ -1,6 +1,7 @@
-"""The values that all layers share: frozen, plain, and free of behaviour that decides anything.
+"""The values that all packages share: frozen and without behaviour.
 
-Times are microseconds since the epoch, in UTC.
+Times are microseconds since 1970, in UTC. The values of enums, and the fields of `Origin` and
+`IncomingSession`, are stored on disk: they never change.
 """
 
 from enum import StrEnum
@@ -10,24 +11,24 @@ from msgspec import Struct
 
 
 class Side(StrEnum):
-    """One of the two ends of a conversation."""
+    """The client or the agent."""
 
     CLIENT = "client"
     AGENT = "agent"
 
     @property
     def peer(self) -> "Side":
-        """The other end."""
+        """The other side."""
         return Side.AGENT if self is Side.CLIENT else Side.CLIENT
 
 
 class Kind(StrEnum):
-    """What an entry is to its session. The line itself tells the rest."""
+    """The role of an entry in its session."""
 
     SETUP = "setup"
-    """The request that made, loaded, resumed or forked the session, without secrets."""
+    """The request that created, loaded, resumed or forked the session, without secrets."""
     READY = "ready"
-    """The answer to it: modes, configuration options."""
+    """The answer to SETUP: modes and configuration options."""
     PROMPT = "prompt"
     """A prompt, as the client sent it."""
     ANSWER = "answer"
@@ -35,39 +36,39 @@ class Kind(StrEnum):
     UPDATE = "update"
     """A `session/update`."""
     PERMISSION = "permission"
-    """The agent asks for permission."""
+    """A permission request of the agent."""
     OUTCOME = "outcome"
-    """The client's answer to that."""
+    """The client's answer to PERMISSION."""
     CONFIG = "config"
-    """The client sets a mode, model or option."""
+    """A request of the client to set a mode, model or option."""
     CONFIGURED = "configured"
-    """The agent's answer to that."""
+    """The agent's answer to CONFIG."""
     CANCEL = "cancel"
-    """The client cancels the turn."""
+    """The client's cancellation of the turn."""
     NOTICE = "notice"
     """A notification outside the specification that names the session."""
     OPAQUE = "opaque"
-    """A line that names the session but is no JSON."""
+    """A line that names the session but is not JSON."""
     ECHO = "echo"
-    """A prompt that the agent says back: the same words, perhaps with a message id."""
+    """A prompt that the agent echoes, perhaps with a message id."""
     NAMED = "named"
-    """Written by Rekindle: the id that it gave to the message which begins here."""
+    """Written by Rekindle: the id that it assigned to the message that starts here."""
     TERMINAL = "terminal"
-    """What a terminal that a tool call shows has put out."""
+    """The output of a terminal that a tool call shows."""
     HANDOVER = "handover"
-    """Written by Rekindle: what the agent was told of the session before the last prompt."""
+    """Written by Rekindle: the history that it handed over to the agent."""
     REMINDER = "reminder"
-    """Written by Rekindle: what an agent that came back by itself was told of its last turns."""
+    """Written by Rekindle: the last turns, sent to an agent that had restored the session."""
     GAP = "gap"
     """Written by Rekindle: entries are missing here, because the store failed."""
 
 
 ACTIVITY = frozenset({Kind.PROMPT, Kind.ANSWER})
-"""What counts as using a session: the beginnings and ends of turns."""
+"""The kinds that update the time of a session: the starts and ends of turns."""
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """One recorded thing: the bytes as they were on the wire, and their place in the session."""
+    """A recorded line, with the bytes as they were on the wire, and its place in the session."""
 
     seq: int
     side: Side
@@ -78,11 +79,10 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class EntryBatch(Struct, frozen=True, kw_only=True):
-    """Entries to be written that follow each other and differ only in their line.
+    """Consecutive entries to write that differ only in their line.
 
-    What one read of the wire brings is mostly alike, so it is decided on, written and
-    packed together: `count` lines, joined by newlines. The store hands it out again as
-    single entries.
+    The lines of one read are mostly alike, so they are processed and written together: `count`
+    lines, joined by newlines. The store returns them as single entries.
     """
 
     session_id: str
@@ -94,18 +94,18 @@ class EntryBatch(Struct, frozen=True, kw_only=True):
     protocol: int = 1
 
     def __post_init__(self) -> None:
-        # Of several lines nobody counts the newlines: whoever joined them knows.
+        # Only single lines are checked: counting the newlines of many would be slow.
         if self.count == 1 and b"\n" in self.data:
             raise ValueError("a line must not contain a newline")
 
     @property
     def lines(self) -> list[bytes]:
-        """The lines, one by one."""
+        """The lines as a list."""
         return self.data.split(b"\n")
 
 
 class AgentIdentity(Struct, frozen=True, kw_only=True):
-    """Which agent: what it says of itself, and the command that started it."""
+    """The agent's name and version as it reports them, and the command that started it."""
 
     name: str | None = None
     version: str | None = None
@@ -116,16 +116,18 @@ class AgentIdentity(Struct, frozen=True, kw_only=True):
         """The base name of the command."""
         return PurePath(self.command[0]).name if self.command else None
 
+    @property
+    def identity(self) -> str:
+        """The name that the agent gives itself, or else its program; "" if it has neither."""
+        return self.name or self.program or ""
+
 
 UNKNOWN_TO_AGENT = ""
-"""In the place of the agent's id for a session: the agent does not know it."""
+"""The agent's session id of a session that the agent does not know."""
 
 
 class Opened(Struct, frozen=True, kw_only=True):
-    """A session was made, loaded or resumed: what is now known of it.
-
-    None leaves what the store already has.
-    """
+    """A session was created, loaded or resumed. A field that is None stays as it is."""
 
     session_id: str
     at_us: int
@@ -137,7 +139,7 @@ class Opened(Struct, frozen=True, kw_only=True):
 
 
 class TitleSource(StrEnum):
-    """Who gave a title. A later member outranks an earlier one."""
+    """The source of a title. A later member outranks an earlier one."""
 
     PROMPT = "prompt"
     AGENT = "agent"
@@ -145,7 +147,7 @@ class TitleSource(StrEnum):
 
 
 class Titled(Struct, frozen=True, kw_only=True):
-    """A title was given, or with None taken back, by that source."""
+    """A source has set its title, or removed it with None."""
 
     session_id: str
     at_us: int
@@ -154,7 +156,7 @@ class Titled(Struct, frozen=True, kw_only=True):
 
 
 class Counted(Struct, frozen=True, kw_only=True):
-    """More turns and messages were seen in the session."""
+    """The session has more turns and messages."""
 
     session_id: str
     at_us: int
@@ -170,7 +172,7 @@ class Deleted(Struct, frozen=True, kw_only=True):
 
 
 class Archived(Struct, frozen=True, kw_only=True):
-    """The session was put away, or taken out again: it is kept, and not listed by default."""
+    """The session was archived or unarchived. An archived session is not listed by default."""
 
     session_id: str
     at_us: int
@@ -178,9 +180,9 @@ class Archived(Struct, frozen=True, kw_only=True):
 
 
 class Forked(Struct, frozen=True, kw_only=True):
-    """A session was made whose record begins with another's, up to that entry.
+    """A session was created with a copy of its parent's entries up to `until_seq`.
 
-    The agent does not know it, until Opened says so.
+    The agent does not know it until it is opened.
     """
 
     session_id: str
@@ -190,7 +192,7 @@ class Forked(Struct, frozen=True, kw_only=True):
 
 
 class RecordedPrefix(Struct, frozen=True, kw_only=True):
-    """What a session has from before its file went on without us."""
+    """The entries that were recorded before the imported file went on without Rekindle."""
 
     entries: int
     turns: int
@@ -198,26 +200,26 @@ class RecordedPrefix(Struct, frozen=True, kw_only=True):
 
 
 class Origin(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The file of another tool's that a session is in, and what is known of it here."""
+    """The file of another tool that contains a session, and the imported part of it."""
 
     tool: str
     path: str
-    """The file; what stands after a `#` says which of its sessions."""
+    """The file. A part after `#` identifies the session in a file with several."""
     sha256: str = ""
     stamp: str = ""
-    """How the file looked from outside: one that looks so still has nothing new."""
+    """Size and time of the file. As long as they are the same, nothing is new."""
     entries: int = 0
-    """How many of the session's entries are from it; if there are more, it went on here."""
+    """The number of entries that come from the file. Further entries were recorded here."""
     settled: int = 0
-    """How many of those stay as they are, however the file goes on."""
+    """The number of imported entries that stay the same when the file grows."""
     recorded: RecordedPrefix | None = None
-    """The first of those, if they were recorded here: the file tells them in other words."""
+    """The first entries, if they were recorded here. The file has them in another form."""
     version: int = 0
-    """Of the importer: another one may make other entries of the same file."""
+    """The version of the importer. Another version may produce other entries."""
 
 
 class Imported(Struct, frozen=True, kw_only=True):
-    """The session is in a file of another tool's."""
+    """The session comes from a file of another tool."""
 
     session_id: str
     at_us: int
@@ -225,7 +227,7 @@ class Imported(Struct, frozen=True, kw_only=True):
 
 
 class Truncated(Struct, frozen=True, kw_only=True):
-    """The entries of a session after that one are taken away, because others come instead."""
+    """The entries of a session after `until_seq` are removed, because others replace them."""
 
     session_id: str
     at_us: int
@@ -251,28 +253,28 @@ Change = (
     | Truncated
     | AgentSaved
 )
-"""What can be written to a store."""
+"""A change that can be written to a store."""
 
 
 class LeaseHolder(Struct, frozen=True, kw_only=True):
-    """The process that drives a session. `token` tells it from all others, past and future."""
+    """The process that has the exclusive use of a session. Its `token` is never used again."""
 
     token: str
     pid: int
-    host: str
+    machine: str
 
 
 class LeaseResult(Struct, frozen=True):
-    """What came of a claim: who drives the session instead, or since when it is ours."""
+    """The result of acquiring a lease."""
 
     holder: LeaseHolder | None = None
-    """Another that drives it; then it is not ours."""
+    """The process that has the lease instead. None means that it was acquired."""
     was_held_by_another: bool = False
-    """Whether the one before us was another."""
+    """Whether another process had the lease before."""
 
 
 class Session(Struct, frozen=True, kw_only=True):
-    """A conversation, as the store knows it without reading its entries."""
+    """A conversation, without its entries."""
 
     id: str
     agent_session_id: str
@@ -295,33 +297,33 @@ class Session(Struct, frozen=True, kw_only=True):
 
     @property
     def is_imported(self) -> bool:
-        """Whether what is said in it, or the beginning of that, is from another tool's file."""
+        """Whether its first entries come from a file of another tool."""
         return self.origin is not None and self.origin.entries > 0
 
     @property
     def is_unopened(self) -> bool:
-        """Whether no client has opened it: a sub-agent's, or one that was never told whole."""
+        """Whether no client has opened it, as with the session of a sub-agent."""
         return self.cwd is None
 
     @property
     def is_purged(self) -> bool:
-        """Whether nothing is left but that it was deleted."""
+        """Whether only its tombstone is left."""
         return self.deleted_us is not None and self.is_unopened and not self.turns + self.messages
 
 
 class SessionStatus(StrEnum):
-    """How it stands with a session now."""
+    """Whether a session is in use, and whether its last turn has ended."""
 
     LIVE = "live"
-    """A process drives it."""
+    """A live process holds its lease."""
     INTERRUPTED = "interrupted"
-    """No process drives it, and its last turn has no end."""
+    """No process holds its lease, and its last turn has no end."""
     IDLE = "idle"
-    """Neither."""
+    """No process holds its lease, and its last turn has ended."""
 
 
 class SessionTotals(Struct, frozen=True, kw_only=True):
-    """How much there is in some sessions."""
+    """The totals of some sessions."""
 
     sessions: int = 0
     turns: int = 0
@@ -329,28 +331,28 @@ class SessionTotals(Struct, frozen=True, kw_only=True):
 
 
 class Overview(Struct, frozen=True, kw_only=True):
-    """What a store has in all, of the sessions that were opened by a client, and not deleted."""
+    """Totals of a store. Only sessions count that a client has opened and that are not deleted."""
 
     whole: SessionTotals
     archived: int
     deleted: int
-    """How many were deleted and can be brought back."""
+    """The number of deleted sessions that can be undeleted."""
     first_us: int | None
-    """When the first of them was made."""
+    """The time at which the first one was created."""
     last_us: int | None
-    """When one of them was last used."""
+    """The time of the last activity."""
     agents: dict[str, SessionTotals]
-    """By the name that an agent gives itself, else its program's; "" where neither is known."""
+    """By the agent's name, or its program; "" if neither is known."""
     weeks: dict[int, SessionTotals]
-    """By the Monday, in UTC, of the week in which a session was made."""
+    """By the Monday, in UTC, of the week in which a session was created."""
     size: int
-    """How many bytes the store takes."""
+    """The size of the store in bytes."""
     unused: int
-    """How many of them hold nothing, and can be given back."""
+    """The number of unused bytes, which can be reclaimed."""
 
 
 class IncomingSession(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A session as it comes from elsewhere: all that is known of it but its entries."""
+    """A session to import or merge, without its entries."""
 
     id: str
     created_us: int
@@ -366,28 +368,28 @@ class IncomingSession(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Page(Struct, frozen=True, kw_only=True):
-    """Which sessions to list. None and False mean: no matter."""
+    """Selects sessions to list. Fields that are None or empty do not restrict the selection."""
 
     cwd: str | None = None
     folders: tuple[str, ...] = ()
-    """Sessions of one of these: the ways to spell a folder."""
+    """Alternative spellings of one folder."""
     under: tuple[str, ...] = ()
-    """Folders: sessions of these, and of those below them."""
+    """Folders whose sessions are selected, including those of folders inside them."""
     agent: str | None = None
-    """Part of the name that the agent gives itself, or of its program's; in whichever case."""
+    """A part of the agent's name or of its program, ignoring case."""
     limit: int = 50
     before: tuple[int, str] | None = None
-    """`(updated_us, id)` of the last session of the page before this one."""
+    """`(updated_us, id)` of the last session of the previous page."""
     with_archived: bool = False
     archived: bool = False
-    """Only those that are archived."""
+    """Select archived sessions only."""
     deleted: bool = False
-    """Those that were deleted, instead of those that are there."""
+    """Select deleted sessions instead of the others."""
     with_unopened: bool = False
 
 
 class DocumentKind(StrEnum):
-    """Where words are from."""
+    """The kind of text in a search document."""
 
     USER = "user"
     AGENT = "agent"
@@ -395,16 +397,16 @@ class DocumentKind(StrEnum):
     TOOL_CALL = "tool_call"
     PLAN = "plan"
     TITLE = "title"
-    """The session's own."""
+    """The title of the session."""
 
 
 class SearchDocument(Struct, frozen=True, kw_only=True):
-    """Words that stand together, and their place in the session."""
+    """A text that is indexed as one unit, and its place in the session."""
 
     turn: int
     seq: int
     at_us: int
     origin: DocumentKind
     ident: str | None = None
-    """What a later entry may call it by."""
+    """The id by which a later entry may refer to it."""
     words: str

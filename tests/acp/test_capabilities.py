@@ -21,7 +21,7 @@ OPENCODE = {
 }
 
 
-def test_what_an_agent_says_of_itself_is_read() -> None:
+def test_identity_and_methods_are_read() -> None:
     assert read_capabilities(OPENCODE) == Capabilities(
         name="OpenCode",
         version="1.18",
@@ -32,13 +32,13 @@ def test_what_an_agent_says_of_itself_is_read() -> None:
 @pytest.mark.parametrize(
     "result", [{}, {"agentCapabilities": None}, {"agentCapabilities": {"sessionCapabilities": []}}]
 )
-def test_an_agent_that_says_nothing_offers_nothing(result: Json) -> None:
+def test_an_agent_without_capabilities_offers_nothing(result: Json) -> None:
     own = read_capabilities(result)
     assert own == Capabilities()
     assert not own.offers(methods.LOAD)
 
 
-def test_version_2_is_known_by_its_body_and_not_by_its_number() -> None:
+def test_version_2_is_recognised_by_the_body_not_the_number() -> None:
     session = {"delete": {}, "additionalDirectories": {}}
     body = {"info": {"name": "C", "version": "2"}, "capabilities": {"session": session}}
     own = read_capabilities({"protocolVersion": 2, **body})
@@ -52,10 +52,10 @@ def advertised(result: Json, version: str) -> Json:
     return advertise_v1(result, read_capabilities(result), version)
 
 
-def test_the_client_is_told_the_whole_lifecycle_and_who_does_it() -> None:
-    told = advertised(OPENCODE, "1.0")
-    assert told["authMethods"] == OPENCODE["authMethods"]
-    capabilities = told["agentCapabilities"]
+def test_the_whole_lifecycle_is_advertised_with_its_provider() -> None:
+    shown = advertised(OPENCODE, "1.0")
+    assert shown["authMethods"] == OPENCODE["authMethods"]
+    capabilities = shown["agentCapabilities"]
     assert capabilities["loadSession"] is True
     assert capabilities["promptCapabilities"] == {"embeddedContext": True, "image": True}
     assert capabilities["sessionCapabilities"] == {
@@ -81,9 +81,9 @@ def test_the_client_is_told_the_whole_lifecycle_and_who_does_it() -> None:
     }
 
 
-def test_additional_directories_are_the_agents_own_affair() -> None:
+def test_additional_directories_are_advertised_only_if_the_agent_has_them() -> None:
     without = advertised({"agentCapabilities": {}}, "1")["agentCapabilities"]
     assert "additionalDirectories" not in without["sessionCapabilities"]
     own = {"agentCapabilities": {"sessionCapabilities": {"additionalDirectories": {}}}}
-    told = advertised(own, "1")["agentCapabilities"]
-    assert told["sessionCapabilities"]["additionalDirectories"] == {}
+    shown = advertised(own, "1")["agentCapabilities"]
+    assert shown["sessionCapabilities"]["additionalDirectories"] == {}

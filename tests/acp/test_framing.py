@@ -2,14 +2,14 @@ from hypothesis import given, strategies as st
 
 from rekindle.acp.framing import LineBuffer
 
-# Small pieces of what lines are made of, so that newlines fall on every boundary.
+# Short pieces, so that newlines fall on every boundary.
 STREAMS = st.lists(
     st.sampled_from([b"\n", b"\r", b"a", b"{}", "\u2028".encode(), b"\x85", b"\xff", b""])
 ).map(b"".join)
 
 
 @given(STREAMS, st.lists(st.integers(0, 40)))
-def test_any_chunking_gives_the_same_lines(stream: bytes, cuts: list[int]) -> None:
+def test_chunk_boundaries_do_not_change_the_lines(stream: bytes, cuts: list[int]) -> None:
     buffer = LineBuffer()
     lines: list[bytes] = []
     start = 0
@@ -26,13 +26,13 @@ def test_any_chunking_gives_the_same_lines(stream: bytes, cuts: list[int]) -> No
 
 
 @given(STREAMS)
-def test_what_comes_out_is_what_went_in(stream: bytes) -> None:
+def test_no_byte_is_lost_or_added(stream: bytes) -> None:
     buffer = LineBuffer()
     lines = buffer.feed(stream)
     assert (b"" if lines is None else lines + b"\n") + buffer.rest() == stream
 
 
-def test_a_line_of_many_pieces_is_joined_once() -> None:
+def test_a_line_of_many_chunks_is_joined_once() -> None:
     buffer = LineBuffer()
     for _ in range(10_000):
         assert buffer.feed(b"x" * 100) is None

@@ -32,7 +32,9 @@ DEEP = b'{"method":"x","params":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
         (b" {} \r", False, False),
     ],
 )
-def test_frames_are_told_apart(line: bytes, *, is_request: bool, is_response: bool) -> None:
+def test_requests_and_responses_are_distinguished(
+    line: bytes, *, is_request: bool, is_response: bool
+) -> None:
     message = read_envelope(line)
     assert message is not None
     assert message.is_request is is_request
@@ -42,7 +44,7 @@ def test_frames_are_told_apart(line: bytes, *, is_request: bool, is_response: bo
 @pytest.mark.parametrize(
     "line", [b"", b"hello", b"17", b"null", b"[]", b'{"a":', b"\xff\xfe", b'{"a":1}{', DEEP]
 )
-def test_what_is_no_object_is_no_message(line: bytes) -> None:
+def test_a_line_that_is_not_an_object_is_not_a_message(line: bytes) -> None:
     assert read_envelope(line) is None
 
 
@@ -51,7 +53,7 @@ def test_what_is_no_object_is_no_message(line: bytes) -> None:
     [rb"\ud83d", b"\xff\xfe", "\u2028".encode(), rb"\u0000"],
     ids=["lone surrogate", "invalid UTF-8", "line separator", "NUL"],
 )
-def test_broken_text_does_not_hide_what_a_line_is(broken: bytes) -> None:
+def test_invalid_text_does_not_hide_the_envelope(broken: bytes) -> None:
     line = (
         b'{"method":"session/update","params":{"sessionId":"s","update":'
         b'{"sessionUpdate":"plan","content":"' + broken + b'"}}}'
@@ -75,7 +77,7 @@ def test_broken_text_does_not_hide_what_a_line_is(broken: bytes) -> None:
         b'{"method":"m"}',
     ],
 )
-def test_fields_of_unexpected_types_count_as_absent(line: bytes) -> None:
+def test_fields_of_unexpected_types_count_as_missing(line: bytes) -> None:
     message = read_envelope(line)
     assert message is not None
     assert message.method == "m"
@@ -83,20 +85,20 @@ def test_fields_of_unexpected_types_count_as_absent(line: bytes) -> None:
 
 
 @given(st.binary())
-def test_peeking_never_fails(line: bytes) -> None:
+def test_reading_any_bytes_never_raises(line: bytes) -> None:
     read_envelope(line)
     split_batch(line)
 
 
 @given(JSON)
-def test_peeking_at_any_json_never_fails(value: object) -> None:
+def test_reading_any_json_never_raises(value: object) -> None:
     line = json.dumps(value).encode()
     assert (read_envelope(line) is not None) is isinstance(value, dict)
     assert decode(line) == value
 
 
 @given(JSON)
-def test_what_is_encoded_can_be_decoded(value: object) -> None:
+def test_encoded_values_can_be_decoded(value: object) -> None:
     assert json.loads(encode(value)) == value
 
 
@@ -115,7 +117,7 @@ def test_lone_surrogates_survive_encoding() -> None:
         (b"[" * 100_000, []),
     ],
 )
-def test_batches_are_taken_apart(line: bytes, batch: list[bytes]) -> None:
+def test_batches_are_split(line: bytes, batch: list[bytes]) -> None:
     assert split_batch(line) == batch
 
 
@@ -128,23 +130,23 @@ def test_ids_are_compared_by_value() -> None:
 
 
 @pytest.mark.parametrize("raw", [b"true", b"[1]", b"{}"])
-def test_what_is_no_id_has_no_key(raw: bytes) -> None:
+def test_an_invalid_id_has_no_key(raw: bytes) -> None:
     assert request_key(Raw(raw)) is None
 
 
-def test_values_of_the_wrong_type_count_as_empty() -> None:
+def test_values_of_the_wrong_type_are_empty() -> None:
     assert as_object([1]) == {}
     assert as_array({"a": 1}) == []
     assert as_str(5) is None
     assert decode_object(b"[1]") is None
 
 
-def test_text_can_always_be_stored() -> None:
+def test_any_text_can_be_stored() -> None:
     assert as_str("a\ud83db") == "a\\ud83db"
     assert as_str("😀") == "😀"
 
 
-def test_frames_are_written() -> None:
+def test_messages_are_written() -> None:
     assert json.loads(request(1, "m", {"a": 2})) == {
         "jsonrpc": "2.0",
         "id": 1,
@@ -159,15 +161,15 @@ def test_frames_are_written() -> None:
     assert json.loads(error_response(None, -32700, "no", [1]))["error"]["data"] == [1]
 
 
-def test_an_answer_that_quotes_broken_text_is_written_with_its_id() -> None:
+def test_a_response_with_invalid_text_keeps_its_id() -> None:
     line = error_response(Raw(b'{"a":"b"}'), -1, "no", {"value": "\ud800"})
     assert json.loads(line)["id"] == {"a": "b"}
     with pytest.raises(TypeError, match="no JSON"):
         encode(["\ud800", object()])
 
 
-def test_a_number_that_is_too_great_is_none() -> None:
-    """JSON has no word for it, so it could not be written again."""
+def test_a_number_that_is_too_large_becomes_null() -> None:
+    """JSON cannot express infinity, so it could not be encoded again."""
     assert decode(b'[1e999, -1e999, NaN, Infinity, "\\ud800", 1.5]') == [
         None,
         None,

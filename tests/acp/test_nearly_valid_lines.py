@@ -1,4 +1,4 @@
-"""Lines whose frame can be read and whose whole cannot: they keep their id and their method."""
+"""Lines whose envelope can be read but not their whole keep their id and method."""
 
 import json
 
@@ -8,7 +8,7 @@ from playbook import CLIENT, Playbook
 from rekindle.acp.rewrite import with_id, with_session_id
 from rekindle.jsonvalue import decode
 from rekindle.proxy.step import AGENT
-from version_conversations import Talk
+from version_conversations import Conversation
 
 UNREADABLE = [
     pytest.param("[" * 401 + "]" * 401, id="nested"),
@@ -21,7 +21,7 @@ def sent(book: Playbook, mark: str) -> list[str]:
     return [line[3:] for line in book.out if line.startswith(mark)]
 
 
-def test_what_is_nested_a_little_less_deeply_is_read() -> None:
+def test_a_line_below_the_depth_limit_is_decoded() -> None:
     assert decode(b"[" * 400 + b"]" * 400) is not None
     assert decode(b"[" * 401 + b"]" * 401) is None
     assert decode(b"[" + b"[]," * 1000 + b"[]]") is not None
@@ -29,34 +29,36 @@ def test_what_is_nested_a_little_less_deeply_is_read() -> None:
 
 
 @unreadable
-def test_a_request_is_passed_on_as_it_is(odd: str) -> None:
-    talk = Talk(1, 2)
-    talk.book.out.clear()
+def test_a_request_is_forwarded_unchanged(odd: str) -> None:
+    conversation = Conversation(1, 2)
+    conversation.book.out.clear()
     params = f'{{"sessionId":"s","configId":"m","value":{odd}}}'
     line = f'{{"id":7,"method":"session/set_config_option","params":{params}}}'
-    talk.book.receive(CLIENT, [line])
-    assert sent(talk.book, "<a") == [line]
+    conversation.book.receive(CLIENT, [line])
+    assert sent(conversation.book, "<a") == [line]
     answer = f'{{"id":7,"result":{{"configOptions":{odd}}}}}'
-    talk.book.receive(AGENT, [answer])
-    assert sent(talk.book, "<c") == [answer]
+    conversation.book.receive(AGENT, [answer])
+    assert sent(conversation.book, "<c") == [answer]
 
 
 @unreadable
 @pytest.mark.parametrize(("client", "agent"), [(1, 2), (2, 1)])
-def test_a_question_for_permission_and_its_answer(client: int, agent: int, odd: str) -> None:
-    talk = Talk(client, agent)
-    talk.book.out.clear()
+def test_a_permission_request_and_its_answer_keep_their_id(
+    client: int, agent: int, odd: str
+) -> None:
+    conversation = Conversation(client, agent)
+    conversation.book.out.clear()
     params = f'{{"sessionId":"s","options":{odd}}}'
     asked = f'{{"id":7,"method":"session/request_permission","params":{params}}}'
-    talk.book.receive(AGENT, [asked])
-    assert asked in sent(talk.book, "<c")
+    conversation.book.receive(AGENT, [asked])
+    assert asked in sent(conversation.book, "<c")
     answer = f'{{"id":7,"result":{{"outcome":{odd}}}}}'
-    talk.book.receive(CLIENT, [answer])
-    assert sent(talk.book, "<a") == [answer]
+    conversation.book.receive(CLIENT, [answer])
+    assert sent(conversation.book, "<a") == [answer]
 
 
 @unreadable
-def test_a_prompt_that_was_to_tell_the_record(odd: str) -> None:
+def test_an_unreadable_prompt_is_forwarded_without_the_history(odd: str) -> None:
     book = Playbook()
     book.do_agent("Fake")
     book.do_open("s")
@@ -73,7 +75,7 @@ def test_a_prompt_that_was_to_tell_the_record(odd: str) -> None:
 
 
 @pytest.mark.parametrize("own_id", [rb'"\xff"', b'"a"', b"1"])
-def test_an_agent_that_was_started_anew_may_ask_under_any_id(own_id: bytes) -> None:
+def test_a_restarted_agent_may_use_any_request_id(own_id: bytes) -> None:
     book = Playbook()
     book.do_agent("Fake load")
     book.do_open("s")
@@ -81,16 +83,16 @@ def test_an_agent_that_was_started_anew_may_ask_under_any_id(own_id: bytes) -> N
     book.exchange("_x/y", {}, {})
     book.out.clear()
     own_id = own_id.decode("unicode_escape").encode("latin-1")
-    step = book.relay.receive(AGENT, b'{"id":%s,"method":"_x/y"}' % own_id, 5)
+    step = book.engine.receive(AGENT, b'{"id":%s,"method":"_x/y"}' % own_id, 5)
     (line,) = step.to_clients[CLIENT]
     assert json.loads(line)["id"].startswith("rekindle-1-")
     assert step.reports == []
     odd = b'{"method":"$/cancel_request","params":{"requestId":1,"x":%s}}' % (b"9" * 5000)
-    assert book.relay.receive(AGENT, odd, 6).to_clients[CLIENT] == [odd]
+    assert book.engine.receive(AGENT, odd, 6).to_clients[CLIENT] == [odd]
 
 
 @unreadable
-def test_a_line_that_cannot_be_written_anew_stays(odd: str) -> None:
+def test_a_line_that_cannot_be_encoded_again_stays_unchanged(odd: str) -> None:
     line = f'{{"id":1,"params":{{"sessionId":"a","x":{odd}}}}}'.encode()
     assert with_id(line, b"2") == line  # type: ignore[arg-type]
     assert with_session_id(line, "b", "c") == line

@@ -3,13 +3,13 @@ from hypothesis import given, strategies as st
 from rekindle.acp.prompt_echo import PromptEcho
 
 
-def block(words: str) -> dict[str, str]:
-    return {"type": "text", "text": words}
+def block(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
 
 
 @given(st.lists(st.text()), st.lists(st.integers(0, 30)))
-def test_a_prompt_cut_anywhere_is_its_echo(texts: list[str], cuts: list[int]) -> None:
-    echo = PromptEcho([block(words) for words in texts])
+def test_a_prompt_in_any_pieces_is_an_echo(texts: list[str], cuts: list[int]) -> None:
+    echo = PromptEcho([block(text) for text in texts])
     whole = "\n".join(texts)
     start = 0
     for cut in [*sorted(cuts), len(whole)]:
@@ -17,7 +17,7 @@ def test_a_prompt_cut_anywhere_is_its_echo(texts: list[str], cuts: list[int]) ->
         start = max(start, cut)
 
 
-def test_other_words_are_no_echo() -> None:
+def test_other_text_is_not_an_echo() -> None:
     echo = PromptEcho([block("Hello there")])
     assert not echo.consume(block("there"))
     assert echo.consume(block("Hello"))
@@ -31,6 +31,6 @@ def test_a_whole_message_may_be_an_echo() -> None:
     assert echo.consume([block("Look"), image])
 
 
-def test_nothing_said_is_an_echo_of_anything() -> None:
+def test_empty_content_is_an_echo() -> None:
     assert PromptEcho([block("Hello")]).consume([])
     assert PromptEcho([]).consume(None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stdio_client import PATIENCE
+from stdio_client import TIMEOUT
 
 # The kernel delivers SIGINT to the second thread, so it interrupts no system call of the main
 # thread. The main thread sees the same as if the signal had arrived just before that call.
@@ -26,7 +26,7 @@ except KeyboardInterrupt:
 
 def wait_until_asleep(pid: int) -> None:
     """Wait until the main thread of a process is in a system call that blocks."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     stat = Path(f"/proc/{pid}/stat")
     while stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "S":
         assert time.monotonic() < deadline
@@ -34,7 +34,7 @@ def wait_until_asleep(pid: int) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells whether the process waits")
-def test_ctrl_c_just_before_the_answer_is_read_is_not_lost() -> None:
+def test_ctrl_c_just_before_read_is_not_lost() -> None:
     own, theirs = os.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", ASKING], stdin=theirs, stdout=theirs, stderr=theirs
@@ -43,11 +43,11 @@ def test_ctrl_c_just_before_the_answer_is_read_is_not_lost() -> None:
     try:
         shown = b""
         while b"[y/N]" not in shown:
-            assert select.select([own], [], [], PATIENCE)[0]
+            assert select.select([own], [], [], TIMEOUT)[0]
             shown += os.read(own, 1024)
         wait_until_asleep(process.pid)
         process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE) == 130
+        assert process.wait(TIMEOUT) == 130
     finally:
         process.kill()
         process.wait()

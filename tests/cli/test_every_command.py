@@ -1,4 +1,4 @@
-"""What holds for every command, those to come included: documented, and never a traceback."""
+"""Rules for every command, also for new ones: it is documented, and prints no traceback."""
 
 import argparse
 import os
@@ -13,16 +13,17 @@ from pathlib import Path
 import apsw
 import pytest
 
-from rekindle.cli.main import COMMANDS, MISTAKE, main, parser_of
+import warm_start
+from rekindle.cli.main import COMMANDS, INTERNAL_ERROR, load_command, main
 from rekindle.model import EntryBatch, Kind, Opened, Side
 from rekindle.store.sqlite.schema import MIGRATIONS
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 from store_states import kept_by_another
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DOCUMENTS = [README, *(it.read_text(encoding="utf-8") for it in (ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [README, *(item.read_text(encoding="utf-8") for item in (ROOT / "docs").glob("*.md"))]
 CODES = {
     int(code)
     for row in re.findall(r"^\| (\d+(?:, \d+)*) \|", README, re.MULTILINE)
@@ -32,15 +33,15 @@ NOW = 1_700_000_000_000_000
 every_command = pytest.mark.parametrize("command", COMMANDS)
 
 
-def words_for(command: str, session: str) -> list[str]:
-    """Return arguments that a command can be called with, as its own parser tells."""
-    _, parser = parser_of(command)
-    places = [it for it in parser._actions if not it.option_strings]  # noqa: SLF001
-    words = [word for it in places for word in _words_for(it, session)]
+def arguments_for(command: str, session: str) -> list[str]:
+    """Return valid arguments for a command, derived from its parser."""
+    _, parser = load_command(command)
+    places = [action for action in parser._actions if not action.option_strings]  # noqa: SLF001
+    words = [word for place in places for word in _values_for(place, session)]
     return [*words, "--", "true"] if parser.get_default("command") is not None else words
 
 
-def _words_for(place: argparse.Action, session: str) -> list[str]:
+def _values_for(place: argparse.Action, session: str) -> list[str]:
     name = str(place.metavar or place.dest).upper()
     if place.nargs == argparse.REMAINDER:
         return ["--", "true"]
@@ -53,7 +54,7 @@ def _words_for(place: argparse.Action, session: str) -> list[str]:
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    """Return an environment in which there is nothing but a home and a store with a session."""
+    """Return a minimal environment with a home and a store with one session."""
     home = tmp_path / "home"
     home.mkdir()
     path = tmp_path / "s.db"
@@ -67,14 +68,14 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 def run(
     environ: dict[str, str],
-    *words: str,
+    *arguments: str,
     stdout: int = subprocess.PIPE,
     before: Callable[[], None] | None = None,
     program: tuple[str, ...] = REKINDLE,
 ) -> tuple[int, str]:
-    """Return the exit code and what is on stderr, once it is sure that these are as they should."""
-    done = subprocess.run(
-        [*program, *words],
+    """Run a command without a traceback; return its documented exit code and its stderr."""
+    done = warm_start.run(
+        [*program, *arguments],
         env=environ,
         cwd=environ["HOME"],
         stdin=subprocess.DEVNULL,
@@ -82,24 +83,24 @@ def run(
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
         preexec_fn=before,
     )
     for sign in ("Traceback", "Exception ignored", "Error:"):
         assert sign not in done.stderr, done.stderr
-    assert done.returncode in CODES - {MISTAKE}, done.stderr
+    assert done.returncode in CODES - {INTERNAL_ERROR}, done.stderr
     return done.returncode, done.stderr
 
 
 @every_command
 def test_help_is_short_and_has_an_example(command: str) -> None:
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, command, "--help"],
         env=os.environ | {"COLUMNS": "100"},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -111,11 +112,11 @@ def test_help_is_short_and_has_an_example(command: str) -> None:
 
 
 @every_command
-def test_a_command_is_documented(command: str) -> None:
+def test_every_command_is_documented(command: str) -> None:
     assert any(re.search(rf"\brekindle {command}\b", text) for text in DOCUMENTS)
 
 
-def test_the_documents_name_no_command_that_is_not_there() -> None:
+def test_documents_name_only_existing_commands() -> None:
     line = re.compile(r"^rekindle ([a-z-]+)", re.MULTILINE)
     shown = {name for text in DOCUMENTS for name in line.findall(text)}
     assert shown - COMMANDS.keys() == set()
@@ -123,7 +124,7 @@ def test_the_documents_name_no_command_that_is_not_there() -> None:
 
 @pytest.fixture
 def remove_folder(tmp_path: Path) -> Callable[[], None]:
-    """Return what changes into a folder that is not there any more."""
+    """Return a function that enters a folder and removes it."""
     gone = tmp_path / "gone"
 
     def remove() -> None:
@@ -136,15 +137,15 @@ def remove_folder(tmp_path: Path) -> Callable[[], None]:
 
 @pytest.mark.one_of(2)
 @every_command
-def test_in_a_removed_folder(
+def test_removed_current_folder_causes_no_traceback(
     environ: dict[str, str], command: str, remove_folder: Callable[[], None]
 ) -> None:
-    _, complaint = run(environ, command, *words_for(command, "ses_1"), before=remove_folder)
-    assert "[Errno" not in complaint
+    _, error_output = run(environ, command, *arguments_for(command, "ses_1"), before=remove_folder)
+    assert "[Errno" not in error_output
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["show", "--last"],
         ["prompt", "--last", "x"],
@@ -154,22 +155,22 @@ def test_in_a_removed_folder(
         ["setup", "zed", "--write", "--file", "x", "--", "sh"],
     ],
 )
-def test_that_the_folder_is_gone_is_said(
-    environ: dict[str, str], words: list[str], remove_folder: Callable[[], None]
+def test_removed_current_folder_is_reported(
+    environ: dict[str, str], arguments: list[str], remove_folder: Callable[[], None]
 ) -> None:
-    code, complaint = run(environ, *words, before=remove_folder)
+    code, error_output = run(environ, *arguments, before=remove_folder)
     assert code == 1
-    assert complaint == "rekindle: the current folder is gone: change into one that is there\n"
+    assert error_output == "rekindle: the current folder is gone: change into one that is there\n"
 
 
-def test_whoever_is_asked_for_a_session_is_told_that_the_folder_is_gone(
+def test_menu_reports_a_removed_current_folder(
     environ: dict[str, str],
     remove_folder: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(environ["HOME"])
-    monkeypatch.setattr("rekindle.cli.commands.resume.check_terminal", lambda _: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr("rekindle.cli.commands.resume._check_terminal", lambda _: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     remove_folder()
     assert main(["resume", "--store", environ["REKINDLE_STORE"]]) == 1
     assert "the current folder is gone" in capsys.readouterr().err
@@ -207,30 +208,32 @@ STORES: dict[str, Callable[[Path], AbstractContextManager[None]]] = {
 @pytest.mark.one_of(4)
 @every_command
 @pytest.mark.parametrize("state", STORES)
-def test_whatever_the_store_is_like(environ: dict[str, str], command: str, state: str) -> None:
+def test_any_state_of_the_store_causes_no_traceback(
+    environ: dict[str, str], command: str, state: str
+) -> None:
     with STORES[state](Path(environ["REKINDLE_STORE"])):
-        code, told = run(environ, command, *words_for(command, "ses_1"))
-    assert code == 0 or told.startswith(("rekindle: ", "usage: ")) or command == "doctor"
+        code, output = run(environ, command, *arguments_for(command, "ses_1"))
+    assert code == 0 or output.startswith(("rekindle: ", "usage: ")) or command == "doctor"
 
 
 @pytest.mark.one_of(2)
 @every_command
-def test_where_nothing_was_ever_recorded(environ: dict[str, str], command: str) -> None:
+def test_missing_store_causes_no_traceback(environ: dict[str, str], command: str) -> None:
     environ["REKINDLE_STORE"] = ""
-    run(environ, command, *words_for(command, "ses_1"))
+    run(environ, command, *arguments_for(command, "ses_1"))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable to root")
 @every_command
-def test_a_store_that_cannot_be_read(environ: dict[str, str], command: str) -> None:
+def test_unreadable_store_causes_no_traceback(environ: dict[str, str], command: str) -> None:
     Path(environ["REKINDLE_STORE"]).chmod(0)
-    run(environ, command, *words_for(command, "ses_1"))
+    run(environ, command, *arguments_for(command, "ses_1"))
 
 
-def test_what_was_given_does_not_colour_the_terminal() -> None:
+def test_arguments_are_escaped_in_errors() -> None:
     for words in (["list", "--x\x1b[31m"], ["x\x1b[31m"], ["list", "--store", "/x\x1b[31m"]):
-        done = subprocess.run(
-            [*REKINDLE, *words], capture_output=True, text=True, timeout=PATIENCE, check=False
+        done = warm_start.run(
+            [*REKINDLE, *words], capture_output=True, text=True, timeout=TIMEOUT, check=False
         )
         assert done.returncode
         assert "\x1b" not in done.stderr
@@ -238,30 +241,34 @@ def test_what_was_given_does_not_colour_the_terminal() -> None:
 
 
 @pytest.mark.one_of(3)
-@pytest.mark.parametrize("command", [it for it in COMMANDS if "ses_1" in words_for(it, "ses_1")])
+@pytest.mark.parametrize(
+    "command", [item for item in COMMANDS if "ses_1" in arguments_for(item, "ses_1")]
+)
 @pytest.mark.parametrize("session", ["nobody", "", "\udcff", "x" * 5000, "a\x1b[31mb\nc"])
-def test_an_id_that_is_none(environ: dict[str, str], command: str, session: str) -> None:
-    code, told = run(environ, command, *words_for(command, session))
+def test_invalid_id_causes_no_traceback(
+    environ: dict[str, str], command: str, session: str
+) -> None:
+    code, output = run(environ, command, *arguments_for(command, session))
     assert code in {1, 2}
-    assert "\x1b" not in told
+    assert "\x1b" not in output
 
 
 @pytest.mark.one_of(2)
 @every_command
-def test_streams_that_are_closed(environ: dict[str, str], command: str) -> None:
+def test_closed_streams_cause_no_traceback(environ: dict[str, str], command: str) -> None:
     def close() -> None:
         os.closerange(0, 2)
 
-    run(environ, command, *words_for(command, "ses_1"), before=close)
+    run(environ, command, *arguments_for(command, "ses_1"), before=close)
 
 
 @pytest.mark.one_of(2)
 @every_command
-def test_nobody_who_reads(environ: dict[str, str], command: str) -> None:
+def test_closed_pipe_causes_no_traceback(environ: dict[str, str], command: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        run(environ, command, *words_for(command, "ses_1"), stdout=writing)
+        run(environ, command, *arguments_for(command, "ses_1"), stdout=writing)
         run(environ, command, "--help", stdout=writing)
     finally:
         os.close(writing)
@@ -270,13 +277,13 @@ def test_nobody_who_reads(environ: dict[str, str], command: str) -> None:
 @pytest.mark.one_of(2)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @every_command
-def test_a_disk_that_is_full(environ: dict[str, str], command: str) -> None:
+def test_full_disk_causes_no_traceback(environ: dict[str, str], command: str) -> None:
     with Path("/dev/full").open("wb") as full:
-        run(environ, command, *words_for(command, "ses_1"), stdout=full.fileno())
+        run(environ, command, *arguments_for(command, "ses_1"), stdout=full.fileno())
 
 
-# Interrupts itself when it does something for the n-th time that Python takes notice of: imports,
-# opens a file, starts a process. So the moment is always the same one.
+# Interrupts itself at the n-th audit event: an import, an opened file, a started process. So the
+# moment is the same in every run.
 INTERRUPTED = """
 import os, signal, sys
 from rekindle.cli.main import main
@@ -294,13 +301,15 @@ sys.exit(main(sys.argv[2:]))
 @pytest.mark.one_of(4)
 @every_command
 @pytest.mark.parametrize("moment", [1, 30, 200])
-def test_an_interrupt_at_any_moment(environ: dict[str, str], command: str, moment: int) -> None:
+def test_interrupt_at_any_moment_is_silent(
+    environ: dict[str, str], command: str, moment: int
+) -> None:
     program = (sys.executable, "-c", INTERRUPTED, str(moment))
-    code, _ = run(environ, command, *words_for(command, "ses_1"), program=program)
+    code, _ = run(environ, command, *arguments_for(command, "ses_1"), program=program)
     assert code == 130 or moment > 1
 
 
-def test_an_interrupt_while_nobody_takes_what_is_said(environ: dict[str, str]) -> None:
+def test_interrupt_with_a_blocked_stdout_is_silent(environ: dict[str, str]) -> None:
     lines = [b'{"params": {"prompt": [{"type": "text", "text": "%s"}]}}' % (b"x" * 9999)] * 50
     with SqliteStore(Path(environ["REKINDLE_STORE"])) as store:
         for line in lines:
@@ -309,18 +318,18 @@ def test_an_interrupt_while_nobody_takes_what_is_said(environ: dict[str, str]) -
             )
             store.write([said])
     pipe = subprocess.PIPE
-    with subprocess.Popen(
+    with warm_start.Popen(
         [*REKINDLE, "show", "ses_1"], env=environ, stdout=pipe, stderr=pipe
     ) as process:
         assert process.stdout
         assert process.stderr
         assert process.stdout.read(1)
         process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE) == 130
+        assert process.wait(TIMEOUT) == 130
         assert process.stderr.read() == b""
 
 
-def test_a_mistake_of_ours_is_told_in_one_line(environ: dict[str, str]) -> None:
+def test_internal_error_is_reported_in_one_line(environ: dict[str, str]) -> None:
     broken = (
         "import sys, rekindle.cli.commands.list as it; it.main = lambda _: 1 / 0;"
         "from rekindle.cli.main import main; sys.exit(main(['list']))"
@@ -334,7 +343,7 @@ def test_a_mistake_of_ours_is_told_in_one_line(environ: dict[str, str]) -> None:
             env=environ | variables,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
             check=False,
         )
         assert done.returncode == code
@@ -343,25 +352,25 @@ def test_a_mistake_of_ours_is_told_in_one_line(environ: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "variables"),
+    ("arguments", "variables"),
     [(["list", "--no-color"], {}), (["--no-color", "list"], {}), (["list"], {"NO_COLOR": "1"})],
 )
-def test_colours_can_be_turned_off(
-    environ: dict[str, str], words: list[str], variables: dict[str, str]
+def test_colours_can_be_disabled(
+    environ: dict[str, str], arguments: list[str], variables: dict[str, str]
 ) -> None:
     assert re.search(_COLOUR, _on_a_terminal(environ, ["doctor"]))
-    words = ["doctor" if word == "list" else word for word in words]
-    assert not re.search(_COLOUR, _on_a_terminal(environ | variables, words))
+    arguments = ["doctor" if word == "list" else word for word in arguments]
+    assert not re.search(_COLOUR, _on_a_terminal(environ | variables, arguments))
 
 
 _COLOUR = r"\x1b\[[0-9;]*\b(3[0-7]|9[0-7]|38;)[0-9;]*m"
 
 
-def _on_a_terminal(environ: dict[str, str], words: list[str]) -> str:
-    """Return what a command prints to a terminal."""
+def _on_a_terminal(environ: dict[str, str], arguments: list[str]) -> str:
+    """Return the output of a command on a terminal."""
     outer, inner = os.openpty()
-    with subprocess.Popen(
-        [*REKINDLE, *words],
+    with warm_start.Popen(
+        [*REKINDLE, *arguments],
         env=environ | {"TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"},
         stdin=inner,
         stdout=inner,
@@ -373,7 +382,7 @@ def _on_a_terminal(environ: dict[str, str], words: list[str]) -> str:
             while piece := os.read(outer, 65536):
                 shown += piece
         except OSError:
-            # Linux says so when the last one has hung up.
+            # Linux raises this once the other end is closed.
             pass
     os.close(outer)
     return shown.decode()

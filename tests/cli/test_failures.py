@@ -1,4 +1,4 @@
-"""What comes in the way of commands: full disks, odd times, signals, folders that are elsewhere."""
+"""Commands under adverse conditions: full disks, odd times, signals, missing folders."""
 
 import json
 import os
@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+import warm_start
 from recorded_sessions import NOW, answered, asked, opened, told
 from rekindle.model import Deleted, Titled, TitleSource
-from rekindle.store.address import index_path
+from rekindle.store.sqlite.files import index_path
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 Done = subprocess.CompletedProcess[str]
 
@@ -31,17 +32,17 @@ def path(tmp_path: Path) -> Path:
 
 def cli(
     path: Path | str,
-    *words: str | Path,
+    *arguments: str | Path,
     before: Callable[[], object] | None = None,
     cwd: Path | None = None,
     program: tuple[str, ...] = REKINDLE,
     **environ: str,
 ) -> Done:
-    done = subprocess.run(
-        [*program, *words],
+    done = warm_start.run(
+        [*program, *arguments],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
         env=os.environ | {"REKINDLE_STORE": str(path)} | environ,
         stdin=subprocess.DEVNULL,
@@ -56,36 +57,36 @@ def cli(
 # -- stores and disks -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words", ["list", "archive x", "search x", "reindex"])
-def test_a_folder_is_said_to_be_no_store(tmp_path: Path, words: str) -> None:
-    done = cli(tmp_path, *words.split())
+@pytest.mark.parametrize("text", ["list", "archive x", "search x", "reindex"])
+def test_folder_is_not_a_store(tmp_path: Path, text: str) -> None:
+    done = cli(tmp_path, *text.split())
     assert done.returncode == 1
     assert done.stderr == f"rekindle: {tmp_path} is a folder, and no store: name a file in it\n"
 
 
-def let_no_file_grow() -> None:
-    """Be what a full disk is to whoever writes."""
+def forbid_file_growth() -> None:
+    """Make every write fail, like a full disk."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
 @pytest.mark.one_of(3)
 @pytest.mark.parametrize(
-    "words", ["list", "list --json", "show ses_1", "stats", "export ses_1", "search parser"]
+    "text", ["list", "list --json", "show ses_1", "stats", "export ses_1", "search parser"]
 )
 @pytest.mark.parametrize("has_log", [False, True])
-def test_what_is_on_a_full_disk_can_be_read(path: Path, words: str, has_log: bool) -> None:  # noqa: FBT001
+def test_store_on_a_full_disk_can_be_read(path: Path, text: str, has_log: bool) -> None:  # noqa: FBT001
     assert cli(path, "search", "parser").stdout.startswith("ses_1")
     if has_log:
-        leave_a_log(path)
-    done = cli(path, *words.split(), before=let_no_file_grow)
+        leave_wal(path)
+    done = cli(path, *text.split(), before=forbid_file_growth)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
-    if words == "list":
+    if text == "list":
         assert done.stdout.startswith("ses_3" if has_log else "ses_2")
 
 
-def leave_a_log(path: Path) -> None:
-    """Record something, and die before it is brought into the file."""
+def leave_wal(path: Path) -> None:
+    """Record an entry, and exit before the WAL is checkpointed."""
     code = (
         "import os, sys; from pathlib import Path; from recorded_sessions import asked, opened;"
         "from rekindle.store.sqlite.store import SqliteStore;"
@@ -100,11 +101,11 @@ def leave_a_log(path: Path) -> None:
     path.with_name(path.name + "-shm").unlink()
 
 
-def test_what_is_not_indexed_for_want_of_room_is_said_to_be_missing(path: Path) -> None:
+def test_incomplete_index_on_a_full_disk_is_reported(path: Path) -> None:
     assert cli(path, "search", "parser").stdout.startswith("ses_1")
     with SqliteStore(path) as store:
         store.write([asked("ses_2", "The parser, too", NOW + 1)])
-    done = cli(path, "search", "parser", before=let_no_file_grow)
+    done = cli(path, "search", "parser", before=forbid_file_growth)
     assert (done.returncode, done.stdout.count("\n")) == (0, 1)
     expected = f"the index {index_path(path)} cannot be written: the latest may be missing"
     assert done.stderr == f"rekindle: {expected}\n"
@@ -118,7 +119,7 @@ ODD_TIMES = (253_402_300_799_999_999, 253_402_299_000_000_000, 2**63 - 1, -(2**6
 
 @pytest.mark.one_of(3)
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "UTC", "Pacific/Pago_Pago"])
-def test_no_time_in_a_store_makes_a_command_fail(tmp_path: Path, zone: str) -> None:
+def test_any_recorded_time_can_be_shown(tmp_path: Path, zone: str) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
         for number, at_us in enumerate(ODD_TIMES):
@@ -143,7 +144,7 @@ def test_no_time_in_a_store_makes_a_command_fail(tmp_path: Path, zone: str) -> N
     "module",
     ["rekindle.cli.main", "argparse", "rekindle.cli.commands.list", "rekindle.store.sqlite.store"],
 )
-def test_ctrl_c_while_a_command_is_loaded_shows_no_traceback(path: Path, module: str) -> None:
+def test_ctrl_c_during_imports_shows_no_traceback(path: Path, module: str) -> None:
     code = (
         "import importlib.abc, os, signal, sys\n"
         "class Finder(importlib.abc.MetaPathFinder):\n"
@@ -173,7 +174,7 @@ sys.exit(main())
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_an_export_that_is_told_to_end_leaves_nothing_behind(
+def test_terminated_export_leaves_no_files(
     path: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     folder = tmp_path / "out"
@@ -184,7 +185,7 @@ def test_an_export_that_is_told_to_end_leaves_nothing_behind(
     assert list(folder.iterdir()) == []
 
 
-def test_an_export_goes_on_where_nobody_may_hang_up(path: Path, tmp_path: Path) -> None:
+def test_export_under_nohup_ignores_sighup(path: Path, tmp_path: Path) -> None:
     program = (sys.executable, "-c", ENDED.replace("NUMBER", str(int(signal.SIGHUP))))
 
     def ignore() -> None:
@@ -198,26 +199,24 @@ def test_an_export_goes_on_where_nobody_may_hang_up(path: Path, tmp_path: Path) 
 # -- folders --------------------------------------------------------------------------------
 
 
-def test_an_export_needs_a_folder_that_is_there(path: Path, tmp_path: Path) -> None:
+def test_export_needs_an_existing_folder(path: Path, tmp_path: Path) -> None:
     done = cli(path, "export", "ses_1", "-o", tmp_path / "nope" / "x.md")
     assert done.returncode == 1
     assert done.stderr == f"rekindle: there is no folder {tmp_path}/nope: make it first\n"
 
 
 @pytest.mark.parametrize(
-    "words", ["list --cwd .", "search x --cwd .", "show --last", "export ses_1 -o x.md"]
+    "text", ["list --cwd .", "search x --cwd .", "show --last", "export ses_1 -o x.md"]
 )
-def test_a_current_folder_that_is_gone_is_said_to_be(
-    path: Path, tmp_path: Path, words: str
-) -> None:
+def test_removed_current_folder_is_reported(path: Path, tmp_path: Path, text: str) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    done = cli(path, *words.split(), cwd=gone, before=gone.rmdir)
+    done = cli(path, *text.split(), cwd=gone, before=gone.rmdir)
     assert done.returncode == 1
     assert "the current folder is gone: change into one that is there" in done.stderr
 
 
-def test_a_folder_is_found_however_it_is_spelled(tmp_path: Path) -> None:
+def test_sessions_are_found_by_any_spelling_of_the_folder(tmp_path: Path) -> None:
     real, link, path = tmp_path / "real", tmp_path / "link", tmp_path / "s.db"
     real.mkdir()
     link.symlink_to(real)
@@ -234,12 +233,12 @@ def test_a_folder_is_found_however_it_is_spelled(tmp_path: Path) -> None:
 PLAIN = ["plain", "slash"]
 
 
-def listed(path: Path, *words: str, cwd: Path | None = None, **environ: str) -> list[str]:
-    done = cli(path, "list", "--json", *words, cwd=cwd, **environ)
-    return sorted(it["id"] for it in json.loads(done.stdout))
+def listed(path: Path, *arguments: str, cwd: Path | None = None, **environ: str) -> list[str]:
+    done = cli(path, "list", "--json", *arguments, cwd=cwd, **environ)
+    return sorted(row["id"] for row in json.loads(done.stdout))
 
 
-def test_three_slashes_are_relative_and_four_absolute(path: Path, tmp_path: Path) -> None:
+def test_store_url_with_three_slashes_is_relative(path: Path, tmp_path: Path) -> None:
     assert path.is_absolute()
     for address in (f"sqlite:///{path}", "sqlite:///s.db"):
         assert cli(address, "list", cwd=tmp_path).stdout.count("\n") == 2
@@ -250,30 +249,28 @@ def test_three_slashes_are_relative_and_four_absolute(path: Path, tmp_path: Path
     assert "sqlite:////absolute/path" in cli(path, "list", "--help").stdout.replace("\n", " ")
 
 
-# -- what is gone ---------------------------------------------------------------------------
+# -- deleted sessions -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words", ["show", "export", "export --format acp"])
-def test_what_is_deleted_is_shown_with_a_word_and_what_is_purged_is_not(
-    path: Path, words: str
-) -> None:
-    before = cli(path, *words.split(), "ses_1").stdout
+@pytest.mark.parametrize("text", ["show", "export", "export --format acp"])
+def test_deleted_session_is_shown_with_a_notice(path: Path, text: str) -> None:
+    before = cli(path, *text.split(), "ses_1").stdout
     assert cli(path, "delete", "ses_1").returncode == 0
-    done = cli(path, *words.split(), "ses_1")
+    done = cli(path, *text.split(), "ses_1")
     assert (done.returncode, done.stdout) == (0, before)
     expected = "session ses_1 is deleted: `rekindle undelete ses_1` brings it back"
     assert done.stderr == f"rekindle: {expected}\n"
     assert cli(path, "delete", "ses_1", "--now").returncode == 0
-    done = cli(path, *words.split(), "ses_1")
+    done = cli(path, *text.split(), "ses_1")
     assert (done.returncode, done.stdout) == (1, "")
     assert "session ses_1 was purged" in done.stderr
-    assert cli(path, *words.split(), "ses_").stdout == cli(path, *words.split(), "ses_2").stdout
+    assert cli(path, *text.split(), "ses_").stdout == cli(path, *text.split(), "ses_2").stdout
 
 
 # -- searching ------------------------------------------------------------------------------
 
 
-def test_a_title_is_found_and_told_as_one(path: Path) -> None:
+def test_title_hit_is_labelled_as_title(path: Path) -> None:
     assert cli(path, "rename", "ses_1", "The unicorn hunt").returncode == 0
     done = cli(path, "search", "unicorn")
     assert done.stdout.split("\t")[0] == "ses_1"
@@ -290,12 +287,12 @@ def test_a_title_is_found_and_told_as_one(path: Path) -> None:
         ("zebra", ""),
     ],
 )
-def test_it_is_said_why_nothing_can_be_found(path: Path, typed: str, why: str) -> None:
+def test_search_without_usable_terms_gives_the_reason(path: Path, typed: str, why: str) -> None:
     done = cli(path, "search", typed)
     assert (done.returncode, done.stderr) == (0, f"rekindle: nothing found{why}\n")
 
 
-def test_a_title_of_the_agent_is_indexed_with_its_words(path: Path) -> None:
+def test_agent_title_is_indexed(path: Path) -> None:
     with SqliteStore(path) as store:
         source = TitleSource.AGENT
         store.write([Titled(session_id="ses_2", at_us=NOW, source=source, title="Griffin ride")])

@@ -1,4 +1,4 @@
-"""What `--json` prints is what docs/json.md says: whoever changes one has to change the other."""
+"""The output of `--json` matches docs/json.md."""
 
 import json
 import re
@@ -43,7 +43,7 @@ def documented(command: str) -> str:
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "s.db"
     name = "ses_1"
-    told = Opened(
+    output = Opened(
         session_id=name,
         at_us=THEN,
         agent_session_id="native-7",
@@ -58,7 +58,7 @@ def path(tmp_path: Path) -> Path:
     with SqliteStore(path) as store:
         store.write(
             [
-                told,
+                output,
                 Titled(
                     session_id=name, at_us=THEN, source=TitleSource.USER, title="Fix the parser"
                 ),
@@ -70,18 +70,18 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_list_is_as_documented(path: Path) -> None:
+def test_list_matches_the_documentation(path: Path) -> None:
     done = run("list", "--store", path, "--all", "--json")
     assert done.stdout == documented("list")
 
 
-def test_a_session_is_shown_as_it_is_listed(path: Path) -> None:
+def test_show_has_the_fields_of_list(path: Path) -> None:
     shown = json.loads(run("show", "--store", path, "ses_1", "--json").stdout)
     assert len(shown.pop("conversation")) == 1
     assert [shown] == json.loads(documented("list"))
 
 
-def test_every_field_of_a_list_is_explained() -> None:
+def test_every_list_field_is_documented() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     assert [name for name in json.loads(documented("list"))[0] if f"`{name}`" not in text] == []
 
@@ -90,7 +90,7 @@ def without_day_and_disk(figures: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in figures.items() if name not in {"bytes", "weeks"}}
 
 
-def test_the_figures_are_as_documented(path: Path) -> None:
+def test_stats_match_the_documentation(path: Path) -> None:
     printed = json.loads(run("stats", "--store", path, "--json", "--weeks", "3").stdout)
     expected = json.loads(documented("stats"))
     assert list(printed) == list(expected)
@@ -98,7 +98,7 @@ def test_the_figures_are_as_documented(path: Path) -> None:
     assert [list(week) for week in printed["weeks"]] == [list(expected["weeks"][0])] * 3
 
 
-def test_a_week_is_as_documented() -> None:
+def test_week_matches_the_documentation() -> None:
     whole = SessionTotals(sessions=1, turns=1, messages=2)
     found = Overview(
         whole=whole,
@@ -116,8 +116,8 @@ def test_a_week_is_as_documented() -> None:
     assert described["agents"][0]["name"] is None
 
 
-def test_no_json_has_a_character_that_acts_or_a_number_that_is_none(path: Path) -> None:
-    """A terminal would obey the one, and other programs would refuse the other."""
+def test_json_has_no_control_characters_and_no_nan(path: Path) -> None:
+    """A terminal interprets control characters, and other programs reject NaN."""
     words = "findme \x9b31m \x9d0;title\x9c \x7f \u202e \u200f \u2028"
     line = json.dumps({"params": {"prompt": [{"type": "text", "text": words}]}})
     call = '{"params":{"update":{"sessionUpdate":"tool_call","toolCallId":"t","rawInput":[1e999]}}}'

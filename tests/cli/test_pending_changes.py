@@ -1,4 +1,4 @@
-"""What waits to be recorded, as commands see it."""
+"""PendingFile changes in the output of commands."""
 
 import json
 import os
@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+import warm_start
+from rekindle.composition import open_store
 from rekindle.model import EntryBatch, Kind, Opened, Side
-from rekindle.store.address import open_store, pending_files
-from rekindle.store.sqlite.pending import MARK, Pending
+from rekindle.store.sqlite.files import pending_files
+from rekindle.store.sqlite.pending import MAGIC, PendingFile
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 NOW = 1_700_000_000_000_000
 LINE = b'{"said":"the word is xyzzy"}'
@@ -29,28 +31,28 @@ def said(session: str, line: bytes) -> EntryBatch:
     return EntryBatch(session_id=session, side=Side.AGENT, kind=Kind.UPDATE, at_us=NOW, data=line)
 
 
-def waiting(path: Path, session: str = "ses_1") -> Pending:
-    made = Pending(path)
+def waiting(path: Path, session: str = "ses_1") -> PendingFile:
+    made = PendingFile(path)
     made.add([said(session, LINE), said(session, LINE)])
     return made
 
 
-def rekindle(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [*REKINDLE, *words, "--store", path],
+def rekindle(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    done = warm_start.run(
+        [*REKINDLE, *arguments, "--store", path],
         env={**os.environ, "HOME": str(path.parent.parent)},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert "Traceback" not in done.stderr
     return done
 
 
-def findings(path: Path, *words: str) -> list[tuple[str, str]]:
-    found = json.loads(rekindle(path, "doctor", "--json", *words).stdout)["findings"]
-    return [(it["level"], it["what"]) for it in found if it["check"] == "pending"]
+def findings(path: Path, *arguments: str) -> list[tuple[str, str]]:
+    found = json.loads(rekindle(path, "doctor", "--json", *arguments).stdout)["findings"]
+    return [(item["level"], item["what"]) for item in found if item["check"] == "pending"]
 
 
 def count(path: Path) -> int:
@@ -59,18 +61,20 @@ def count(path: Path) -> int:
 
 
 def holding(path: Path, word: bytes) -> list[str]:
-    return [it.name for it in path.parent.rglob("*") if it.is_file() and word in it.read_bytes()]
+    return [
+        item.name for item in path.parent.rglob("*") if item.is_file() and word in item.read_bytes()
+    ]
 
 
-def test_the_doctor_tells_what_waits_of_the_living_and_the_dead(path: Path) -> None:
+def test_doctor_reports_pending_changes_of_live_and_dead_processes(path: Path) -> None:
     assert findings(path) == []
     living, dead = waiting(path), waiting(path)
     dead.leave()
-    told = {
+    reports = {
         ("warning", f"a Rekindle that runs cannot record: 2 entries in {living.path}, so far"),
         ("warning", f"2 entries not recorded yet in {dead.path}, of a process that has ended"),
     }
-    assert set(findings(path)) == told
+    assert set(findings(path)) == reports
     assert count(path) == 1
     assert sorted(level for level, _ in findings(path, "--fix")) == ["fixed", "warning"]
     assert count(path) == 3
@@ -81,7 +85,7 @@ def test_the_doctor_tells_what_waits_of_the_living_and_the_dead(path: Path) -> N
     assert findings(path) == []
 
 
-def test_the_doctor_sees_that_they_are_private(path: Path) -> None:
+def test_doctor_checks_that_pending_files_are_private(path: Path) -> None:
     made = waiting(path)
     made.path.chmod(0o644)
     assert str(made.path) in rekindle(path, "doctor").stdout
@@ -90,7 +94,7 @@ def test_the_doctor_sees_that_they_are_private(path: Path) -> None:
     made.remove()
 
 
-def test_what_cannot_be_read_is_a_problem_and_stays(path: Path) -> None:
+def test_unreadable_pending_file_is_reported_and_kept(path: Path) -> None:
     file = path.with_name("s.db.pending-x")
     file.write_bytes(b"rekindle pending 9\nof another time")
     ((level, what),) = findings(path, "--fix")
@@ -98,17 +102,17 @@ def test_what_cannot_be_read_is_a_problem_and_stays(path: Path) -> None:
     assert file.exists()
 
 
-def test_what_waits_for_a_store_that_cannot_be_written_stays(path: Path) -> None:
+def test_pending_changes_stay_if_the_store_is_read_only(path: Path) -> None:
     waiting(path).leave()
     path.rename(path.with_name("elsewhere.db"))
     path.mkdir()
     done = rekindle(path, "doctor", "--fix", "--json")
-    found = [it for it in json.loads(done.stdout)["findings"] if it["check"] == "pending"]
+    found = [row for row in json.loads(done.stdout)["findings"] if row["check"] == "pending"]
     assert found[0]["remedy"].startswith("could not be repaired")
     assert len(pending_files(path)) == 1
 
 
-def test_who_reads_is_told_that_something_is_not_recorded_yet(path: Path) -> None:
+def test_reading_commands_report_pending_changes(path: Path) -> None:
     made = waiting(path)
     assert rekindle(path, "list").stderr == ""
     made.leave()
@@ -117,7 +121,7 @@ def test_who_reads_is_told_that_something_is_not_recorded_yet(path: Path) -> Non
     assert count(path) == 1
 
 
-def test_nothing_that_waited_is_left_of_what_is_purged(path: Path) -> None:
+def test_purge_includes_pending_changes(path: Path) -> None:
     waiting(path).leave()
     assert holding(path, b"xyzzy")
     done = rekindle(path, "delete", "ses_1", "--now")
@@ -125,34 +129,34 @@ def test_nothing_that_waited_is_left_of_what_is_purged(path: Path) -> None:
     assert holding(path, b"xyzzy") == []
 
 
-def test_what_waits_with_the_living_is_told_and_not_recorded_after_a_purge(path: Path) -> None:
+def test_pending_changes_of_a_live_process_are_reported_after_a_purge(path: Path) -> None:
     made, other = waiting(path), waiting(path, "ses_2")
     done = rekindle(path, "delete", "ses_1", "--now")
     assert done.returncode == 1
     assert f"something of what was said waits in {made.path}" in done.stderr
     assert str(other.path) not in done.stderr
     with SqliteStore(path) as store:
-        store.take_pending(made.token, made.changes())
+        store.apply_pending(made.token, made.changes())
         assert store.session("ses_1").is_purged
     made.remove()
     other.remove()
     assert holding(path, b"xyzzy") == []
 
 
-def test_what_is_damaged_takes_nothing_along_and_is_kept_and_told(path: Path) -> None:
+def test_damaged_pending_change_is_kept_and_reported(path: Path) -> None:
     dead = waiting(path)
     dead.add([said("ses_1", LINE), said("ses_1", LINE)])
     dead.leave()
     content = bytearray(dead.path.read_bytes())
-    # The length of the first change, which says where the next one begins.
-    content[len(MARK)] ^= 1
+    # Damage the length of the first change, which gives the start of the next one.
+    content[len(MAGIC)] ^= 1
     dead.path.write_bytes(content)
-    told: list[str] = []
-    open_store(path, tell=told.append).close()
+    reports: list[str] = []
+    open_store(path, report=reports.append).close()
     kept = dead.path.with_name(dead.path.name + ".damaged")
     assert count(path) == 1 + 3
     assert pending_files(path) == [kept]
-    assert told == [f"not all that waited could be recorded: {kept} is damaged in 1 place"]
+    assert reports == [f"not all that waited could be recorded: {kept} is damaged in 1 place"]
     for words in ((), ("--fix",)):
         what = f"{kept} was damaged: what can be read of it is recorded, the rest is not"
         assert findings(path, *words) == [("warning", what)]

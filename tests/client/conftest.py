@@ -1,4 +1,4 @@
-"""Tests of the client are asynchronous functions, and meet real agents."""
+"""Run asynchronous tests, with real agents."""
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
@@ -12,18 +12,18 @@ from rekindle.client import Agent, connect
 from stdio_client import EXAMPLE_AGENT
 from version_pairs import PAIRS, Pair, Start
 
-PATIENCE = 30.0
+TIMEOUT = 30.0
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not iscoroutinefunction(pyfuncitem.obj):
         return None
-    names = pyfuncitem._fixtureinfo.argnames  # noqa: SLF001 - as plugins for this do
+    names = pyfuncitem._fixtureinfo.argnames  # noqa: SLF001 - as pytest plugins do
     values = {name: pyfuncitem.funcargs[name] for name in names}
 
     async def bounded() -> None:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             await pyfuncitem.obj(**values)
 
     asyncio.run(bounded())
@@ -37,7 +37,7 @@ def pair(request: pytest.FixtureRequest) -> Pair:
 
 @pytest.fixture
 def start(pair: Pair, tmp_path: Path) -> Start:
-    """Start the example agent. It remembers, by itself or with Rekindle's help."""
+    """Start the example agent with a memory: its own, or Rekindle's."""
     versions = ("--protocol", "2", "--only-v2") if pair.agent > 1 else ()
 
     def start(*more: str, **options: Any) -> AbstractAsyncContextManager[Agent]:  # noqa: ANN401 - connect's

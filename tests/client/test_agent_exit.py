@@ -1,4 +1,4 @@
-"""Agents that die, hang up, or do not end; and readers that give up."""
+"""Agents that exit, close a pipe or do not exit, and readers that are cancelled."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from rekindle.client import (
     AgentGone,
     AgentNotStarted,
     Event,
-    Said,
+    MessageChunk,
     Turn,
     UsageError,
     connect,
@@ -23,34 +23,34 @@ from rekindle.client import (
 from stdio_client import EXAMPLE_AGENT, is_running
 
 AGENTS = Path(__file__).parents[1] / "agents"
-ODD = [sys.executable, AGENTS / "odd.py"]
-QUIRKY = [sys.executable, AGENTS / "quirky.py"]
+MISBEHAVING_AGENT = [sys.executable, AGENTS / "agent_misbehaves_on_request.py"]
+IMITATIONS = [sys.executable, AGENTS / "agent_imitations.py"]
 
 
-def noting_pid(path: Path, *command: object) -> list[str]:
+def with_pid_file(path: Path, *command: object) -> list[str]:
     """Return a command that writes the agent's process id to a file."""
     return ["sh", "-c", f'echo $$ > {path}; exec "$0" "$@"', *map(str, command)]
 
 
-async def test_one_that_is_gone_while_others_hold_its_pipes_is_ended_without_a_stumble() -> None:
-    stumbled: list[object] = []
+async def test_exit_with_pipes_held_open_raises_no_asyncio_error() -> None:
+    errors: list[object] = []
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(lambda _, context: stumbled.append(context))
-    # What moved to another group goes on for a moment, with the agent's pipes.
-    away = "import os, time; os.fork() and os._exit(1); os.setsid(); time.sleep(3)"
+    loop.set_exception_handler(lambda _, context: errors.append(context))
+    # A child in another process group keeps the agent's pipes open for a moment.
+    code = "import os, time; os.fork() and os._exit(1); os.setsid(); time.sleep(3)"
     with pytest.raises(AgentGone):
-        async with connect([sys.executable, "-c", away], behind_rekindle=False):
+        async with connect([sys.executable, "-c", code], behind_rekindle=False):
             pass
     await asyncio.sleep(0)
-    assert stumbled == []
+    assert errors == []
 
 
-async def test_nothing_is_imported_from_the_folder_that_is_worked_in(
+async def test_rekindle_imports_nothing_from_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "argparse.py").write_text("raise SystemExit('imported')", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    agent = [sys.executable, AGENTS / "stopping.py"]
+    agent = [sys.executable, AGENTS / "agent_chosen_stop_reason.py"]
     async with connect(agent, store=tmp_path / "s.db") as connected:
         assert connected.offers("load")
 
@@ -60,7 +60,7 @@ async def read(turn: Turn) -> list[Event]:
 
 
 @pytest.mark.parametrize("version", ["1", "2"])
-async def test_a_dead_agent_fails_the_turn_and_says_how(version: str) -> None:
+async def test_agent_exit_fails_the_turn_with_exit_code_and_stderr(version: str) -> None:
     command = [*EXAMPLE_AGENT, "--protocol", version]
     lines: list[str] = []
     async with connect(
@@ -82,9 +82,9 @@ async def test_a_dead_agent_fails_the_turn_and_says_how(version: str) -> None:
             await turn
 
 
-async def test_kill_9_fails_everything_that_waits(tmp_path: Path) -> None:
+async def test_kill_fails_all_open_calls_and_turns(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    command = noting_pid(pid, *QUIRKY, "silent-list", tmp_path)
+    command = with_pid_file(pid, *IMITATIONS, "silent-list", tmp_path)
     async with connect(command, behind_rekindle=False) as agent:
         turns = [(await agent.new(".")).prompt("slow") for _ in range(2)]
         for turn in turns:
@@ -98,7 +98,7 @@ async def test_kill_9_fails_everything_that_waits(tmp_path: Path) -> None:
     assert "was killed by SIGKILL before it answered session/list" in str(ends[-1])
 
 
-async def test_behind_rekindle_a_dead_agent_is_started_again(tmp_path: Path) -> None:
+async def test_rekindle_restarts_an_agent_that_exited(tmp_path: Path) -> None:
     async with connect(EXAMPLE_AGENT, store=tmp_path / "s.db") as agent:
         session = await agent.new(".")
         await session.ask("My name is Ada.")
@@ -108,16 +108,16 @@ async def test_behind_rekindle_a_dead_agent_is_started_again(tmp_path: Path) -> 
         assert await session.ask("what did I say first?") == "You said first: My name is Ada."
 
 
-@pytest.mark.parametrize("way", ["hang_up", "stop_reading"])
-async def test_an_agent_that_hangs_up_is_gone_though_it_runs(way: str) -> None:
-    async with connect([*ODD, "1"], behind_rekindle=False, grace=0) as agent:
+@pytest.mark.parametrize("prompt", ["hang_up", "stop_reading"])
+async def test_agent_that_closes_a_pipe_counts_as_gone(prompt: str) -> None:
+    async with connect([*MISBEHAVING_AGENT, "1"], behind_rekindle=False, grace=0) as agent:
         session = await agent.new(".")
         with pytest.raises(AgentGone, match="hung up before it answered session/prompt"):
-            await session.ask(way)
+            await session.ask(prompt)
 
 
-async def test_a_child_that_holds_the_streams_hides_no_death_and_is_ended() -> None:
-    async with connect([*ODD, "1"], behind_rekindle=False) as agent:
+async def test_orphan_with_open_pipes_does_not_hide_the_exit() -> None:
+    async with connect([*MISBEHAVING_AGENT, "1"], behind_rekindle=False) as agent:
         session = await agent.new(".")
         with pytest.raises(AgentGone, match="exited with 7") as caught:
             await session.ask("orphan")
@@ -126,27 +126,27 @@ async def test_a_child_that_holds_the_streams_hides_no_death_and_is_ended() -> N
     assert not is_running(child)
 
 
-async def test_an_agent_that_ignores_the_end_is_ended(tmp_path: Path) -> None:
+async def test_agent_that_ignores_end_of_input_is_killed(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    command = noting_pid(pid, *QUIRKY, "no-exit", tmp_path)
+    command = with_pid_file(pid, *IMITATIONS, "no-exit", tmp_path)
     async with connect(command, behind_rekindle=False, grace=0.1) as agent:
         await agent.new(".")
     assert not is_running(int(pid.read_text()))
 
 
-async def test_an_agent_that_never_answers_is_ended_when_patience_ends(tmp_path: Path) -> None:
+async def test_timeout_in_connect_ends_the_agent(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    command = noting_pid(pid, sys.executable, AGENTS / "stubborn.py")
+    command = with_pid_file(pid, sys.executable, AGENTS / "agent_ignores_signals.py")
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.5), connect(command, behind_rekindle=False, grace=0):
             pytest.fail("it does not speak")
     assert not is_running(int(pid.read_text()))
 
 
-async def test_an_error_in_the_block_ends_the_agent(tmp_path: Path) -> None:
+async def test_exception_in_the_block_ends_the_agent(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     with pytest.raises(LookupError):
-        async with connect(noting_pid(pid, *EXAMPLE_AGENT), behind_rekindle=False):
+        async with connect(with_pid_file(pid, *EXAMPLE_AGENT), behind_rekindle=False):
             raise LookupError
     assert not is_running(int(pid.read_text()))
 
@@ -165,8 +165,8 @@ asyncio.run(main())
 
 
 @contextmanager
-def a_client(*agent: object) -> Iterator["subprocess.Popen[str]"]:
-    """Start a client in a process of its own, and see it interrupted in the middle of a turn."""
+def interrupted_client(*agent: object) -> Iterator["subprocess.Popen[str]"]:
+    """Run a client in another process, and interrupt it in a turn."""
     command = [sys.executable, "-c", CLIENT, *map(str, agent)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as client:
@@ -179,25 +179,25 @@ def a_client(*agent: object) -> Iterator["subprocess.Popen[str]"]:
         assert "KeyboardInterrupt" in client.stderr.read()
 
 
-def test_an_interrupt_ends_the_agent(tmp_path: Path) -> None:
+def test_interrupt_ends_the_agent(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    with a_client(*noting_pid(pid, *EXAMPLE_AGENT)):
+    with interrupted_client(*with_pid_file(pid, *EXAMPLE_AGENT)):
         pass
     assert not is_running(int(pid.read_text()))
 
 
-def test_another_interrupt_ends_it_at_once(tmp_path: Path) -> None:
-    pid, is_waited_for = tmp_path / "pid", tmp_path / "fifo"
-    os.mkfifo(is_waited_for)
-    # It goes on after its input has ended.
-    script = f'echo $$ > {pid}; "$0" "$@"; echo > {is_waited_for}; sleep 60'
-    with a_client("sh", "-c", script, *EXAMPLE_AGENT) as client:
-        is_waited_for.read_text()
+def test_second_interrupt_kills_the_agent(tmp_path: Path) -> None:
+    pid, fifo = tmp_path / "pid", tmp_path / "fifo"
+    os.mkfifo(fifo)
+    # It keeps running after the end of its input.
+    script = f'echo $$ > {pid}; "$0" "$@"; echo > {fifo}; sleep 60'
+    with interrupted_client("sh", "-c", script, *EXAMPLE_AGENT) as client:
+        fifo.read_text()
         client.send_signal(signal.SIGINT)
     assert not is_running(int(pid.read_text()))
 
 
-async def test_what_cannot_be_started_is_named() -> None:
+async def test_start_error_names_the_command() -> None:
     with pytest.raises(AgentNotStarted, match="no-such-agent"):
         async with connect(["no-such-agent"], behind_rekindle=False):
             pass
@@ -216,7 +216,7 @@ async def test_what_cannot_be_started_is_named() -> None:
             pass
 
 
-async def test_wrong_use_is_told_before_anything_is_started() -> None:
+async def test_usage_errors_are_raised_before_the_agent_starts() -> None:
     with pytest.raises(UsageError, match="no agent given"):
         async with connect([]):
             pass
@@ -229,18 +229,18 @@ async def test_wrong_use_is_told_before_anything_is_started() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-async def test_a_reader_that_gives_up_holds_up_nobody(version: int) -> None:
+async def test_cancelled_reader_does_not_block_the_connection(version: int) -> None:
     command = [*EXAMPLE_AGENT, "--protocol", "2"]
     async with connect(command, behind_rekindle=False, protocol=version) as agent:
         session = await agent.new(".")
         turn = session.prompt("count to 3000")
         begun = asyncio.Event()
-        words: list[str] = []
+        texts: list[str] = []
 
         async def read() -> None:
             async for event in turn:
-                if isinstance(event, Said):
-                    words.append(event.text)
+                if isinstance(event, MessageChunk):
+                    texts.append(event.text)
                     begun.set()
                     await asyncio.sleep(0)
 
@@ -250,14 +250,14 @@ async def test_a_reader_that_gives_up_holds_up_nobody(version: int) -> None:
         with suppress(asyncio.CancelledError):
             await reader
         assert await (await agent.new(".")).ask("Hello")
-        # What nobody has read so far is still there.
+        # Unread events are still available.
         await read()
-        assert "".join(words) == " ".join(map(str, range(1, 3001)))
+        assert "".join(texts) == " ".join(map(str, range(1, 3001)))
         assert turn.stop_reason == "end_turn"
 
 
-async def test_a_call_that_is_given_up_holds_up_nobody(tmp_path: Path) -> None:
-    async with connect([*QUIRKY, "silent-list", tmp_path], behind_rekindle=False) as agent:
+async def test_cancelled_call_does_not_block_the_connection(tmp_path: Path) -> None:
+    async with connect([*IMITATIONS, "silent-list", tmp_path], behind_rekindle=False) as agent:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await anext(agent.sessions())

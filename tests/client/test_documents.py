@@ -1,4 +1,4 @@
-"""What the documents show works, and so do the examples."""
+"""The code in docs/client.md and the examples work."""
 
 import ast
 import asyncio
@@ -18,25 +18,25 @@ from stdio_client import EXAMPLE_AGENT
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "client.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
-PATIENCE = 30.0
+TIMEOUT = 30.0
 
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    """Return an environment with a store of its own, in which `rekindle` and `python` are these."""
+    """Return an environment with its own store and with this `rekindle` and `python`."""
     path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
     return os.environ | {"REKINDLE_STORE": str(tmp_path / "sessions.db"), "PATH": path}
 
 
 def run(command: list[str | Path], environ: dict[str, str], typed: str = "") -> str:
-    """Return what a program prints that ends well."""
+    """Run a program that must succeed, and return its output."""
     done = subprocess.run(
         command,
         env=environ,
         input=typed,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
         cwd=ROOT,
     )
@@ -49,7 +49,7 @@ def example(name: str, environ: dict[str, str], *arguments: str, typed: str = ""
     return run([sys.executable, ROOT / "examples" / name, *arguments], environ, typed)
 
 
-def test_the_examples_do_what_the_document_says(environ: dict[str, str], tmp_path: Path) -> None:
+def test_examples_work_as_documented(environ: dict[str, str], tmp_path: Path) -> None:
     (commands,) = [block for language, block in BLOCKS if language == "sh"]
     assert set(re.findall(r"examples/(\w+)", commands)) == {
         path.stem for path in (ROOT / "examples").glob("*_*.py")
@@ -62,7 +62,7 @@ def test_the_examples_do_what_the_document_says(environ: dict[str, str], tmp_pat
     assert user == "user: How many prompts did I send before this one?"
     assert agent == f"agent: {first}"
     assert "You said first: How many prompts" in summary
-    # The fork is gone, and has left nothing in the session.
+    # The fork was deleted, and the session is unchanged.
     picked = example("pick_session.py", environ, typed="0\nHow many prompts?\nedit\n0\n\n")
     assert "  1  " not in picked.partition("Which one")[0]
     assert "You sent 2 prompts before this one." in picked
@@ -70,32 +70,32 @@ def test_the_examples_do_what_the_document_says(environ: dict[str, str], tmp_pat
     assert "You sent 4 prompts before this one." in example("resume_last.py", environ)
 
 
-def test_an_example_says_what_is_missing(environ: dict[str, str]) -> None:
+def test_example_reports_a_missing_session(environ: dict[str, str]) -> None:
     with pytest.raises(AssertionError, match="no session has 'nonsense' in its title"):
         example("load_by_title.py", environ, "nonsense")
 
 
-def test_the_program_of_the_document_works(environ: dict[str, str]) -> None:
+def test_first_program_of_the_document_works(environ: dict[str, str]) -> None:
     programs = [block for language, block in BLOCKS if language == "python"]
     assert run([sys.executable, "-c", programs[0]], environ).startswith("You said: Hello!")
 
 
-def test_the_pieces_of_the_document_work(
+def test_code_blocks_of_the_document_work(
     environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pieces = [block for language, block in BLOCKS if language == "python"][1:]
-    assert len(pieces) > 5
+    chunks = [block for language, block in BLOCKS if language == "python"][1:]
+    assert len(chunks) > 5
     for name in ("REKINDLE_STORE", "PATH"):
         monkeypatch.setenv(name, environ[name])
     monkeypatch.chdir(tmp_path)
 
-    async def go_through() -> None:
-        async with asyncio.timeout(PATIENCE), connect(EXAMPLE_AGENT) as agent:
+    async def run_blocks() -> None:
+        async with asyncio.timeout(TIMEOUT), connect(EXAMPLE_AGENT) as agent:
             names = {"agent": agent}
-            for piece in pieces:
+            for piece in chunks:
                 code = compile(piece, "docs/client.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-                going = eval(code, names)  # noqa: S307 - our own document
-                if inspect.isawaitable(going):
-                    await going
+                result = eval(code, names)  # noqa: S307 - our own document
+                if inspect.isawaitable(result):
+                    await result
 
-    asyncio.run(go_through())
+    asyncio.run(run_blocks())

@@ -1,4 +1,4 @@
-"""The whole lifecycle, between clients and agents of either version, bare and behind Rekindle."""
+"""The session lifecycle with agents of both versions, bare and behind Rekindle."""
 
 from itertools import groupby
 from typing import Any
@@ -7,32 +7,33 @@ import pytest
 
 from rekindle.client import (
     AgentRefused,
-    Asked,
-    Called,
-    Changed,
+    ClientSession,
     Message,
+    MessageChunk,
+    PermissionRequest,
+    PermissionRequested,
     Plan,
-    Planned,
-    Printed,
-    Question,
-    Said,
-    Session,
+    PlanUpdated,
     SessionBusy,
+    SessionChanged,
     SessionClosed,
-    Thought,
+    TerminalOutput,
+    ThoughtChunk,
     ToolCall,
+    ToolCallUpdated,
+    TurnEnded,
 )
 from version_pairs import PAIRS, Pair, Start
 
 EVERYTHING = "think, plan, edit, run, title, usage"
 
 
-some = pytest.mark.parametrize("pair", [PAIRS[0], PAIRS[2]], ids=str)
+v1_and_rekindle = pytest.mark.parametrize("pair", [PAIRS[0], PAIRS[2]], ids=str)
 bare = pytest.mark.parametrize("pair", PAIRS[:2], ids=str)
 
 
-def shape(session: Session) -> list[Any]:
-    """Return what is shown of a session."""
+def shape(session: ClientSession) -> list[Any]:
+    """Return the history of a session in a form that can be compared."""
     shown: list[Any] = []
     for item in session.history:
         match item:
@@ -47,12 +48,14 @@ def shape(session: Session) -> list[Any]:
     return shown
 
 
-def terminals(session: Session) -> str:
+def terminals(session: ClientSession) -> str:
     return "".join(terminal.text for terminal in session.transcript.terminals.values())
 
 
-async def test_a_turn_is_told_in_order_and_loaded_as_it_was_seen(start: Start, pair: Pair) -> None:
-    async with start(on_permission=Question.allow) as agent:
+async def test_events_are_in_order_and_load_returns_the_same_history(
+    start: Start, pair: Pair
+) -> None:
+    async with start(on_permission=PermissionRequest.allow) as agent:
         assert agent.protocol == pair.client
         assert agent.info.name == "example-agent"
         session = await agent.new("/tmp")  # noqa: S108 - nothing is written there
@@ -61,23 +64,38 @@ async def test_a_turn_is_told_in_order_and_loaded_as_it_was_seen(start: Start, p
         assert await turn == turn.stop_reason == "end_turn"
         await session.ask("count to 500")
         await session.set_mode("code")
-    # The commands come when they come. And where words are cut depends on when they are read.
-    kinds = [type(it) for it in events if it != Changed("commands") and type(it) is not Printed]
-    order = [Thought, Planned, Called, Asked, Called, Changed, Said]
+    # The position of the commands and the borders of chunks depend on timing.
+    kinds = [
+        type(it)
+        for it in events
+        if it != SessionChanged("commands") and type(it) is not TerminalOutput
+    ]
+    order = [
+        ThoughtChunk,
+        PlanUpdated,
+        ToolCallUpdated,
+        PermissionRequested,
+        ToolCallUpdated,
+        SessionChanged,
+        MessageChunk,
+        TurnEnded,
+    ]
     assert [kind for kind, _ in groupby(kinds)] == order
-    assert "".join(it.text for it in events if isinstance(it, Said)) == turn.text
+    assert "".join(it.text for it in events if isinstance(it, MessageChunk)) == turn.text
     assert turn.text == f"You said: {EVERYTHING}. That makes 1 message so far."
-    plans = [it.plan for it in events if isinstance(it, Planned)]
+    plans = [it.plan for it in events if isinstance(it, PlanUpdated)]
     assert [entry.status for entry in plans[0].entries] == ["in_progress", "pending", "pending"]
     assert [entry.status for entry in plans[-1].entries] == ["completed"] * 3
-    calls = [it.call for it in events if isinstance(it, Called)]
+    calls = [it.tool_call for it in events if isinstance(it, ToolCallUpdated)]
     edits = [call for call in calls if call.kind == "edit"]
     assert [call.status for call in edits] == ["pending", "in_progress", "completed"]
     assert edits[0].title == "Edit /tmp/notes.txt"
     assert edits[-1].outcome == "Allow once"
     assert "+the oat milk" in str(edits[-1].content)
     assert "hello" in str(calls[-1].content) or "hello" in terminals(session)
-    assert {Changed("title"), Changed("usage")} <= {it for it in events if type(it) is Changed}
+    assert {SessionChanged("title"), SessionChanged("usage")} <= {
+        it for it in events if type(it) is SessionChanged
+    }
     assert session.title == EVERYTHING
     assert session.usage
     assert session.usage["used"] == 50
@@ -90,8 +108,8 @@ async def test_a_turn_is_told_in_order_and_loaded_as_it_was_seen(start: Start, p
         assert "first: think" in await loaded.ask("what did I say first?")
 
 
-@some
-async def test_a_resume_tells_nothing_and_the_agent_remembers(start: Start) -> None:
+@v1_and_rekindle
+async def test_resume_replays_nothing_and_keeps_the_memory(start: Start) -> None:
     async with start() as agent:
         session = await agent.new(".")
         await session.ask("My name is Ada.")
@@ -101,7 +119,7 @@ async def test_a_resume_tells_nothing_and_the_agent_remembers(start: Start) -> N
         assert await resumed.ask("what did I say first?") == "You said first: My name is Ada."
 
 
-async def test_sessions_are_listed_forked_closed_and_deleted(start: Start) -> None:
+async def test_list_fork_close_and_delete(start: Start) -> None:
     async with start() as agent:
         first = await agent.new("/tmp/one")  # noqa: S108 - nothing is written there
         await first.ask("My name is Ada. title")
@@ -132,23 +150,23 @@ async def test_sessions_are_listed_forked_closed_and_deleted(start: Start) -> No
 
 
 @bare
-async def test_a_cancelled_turn_says_so_and_the_session_goes_on(start: Start) -> None:
+async def test_cancelled_turn_leaves_the_session_usable(start: Start) -> None:
     async with start() as agent:
         session = await agent.new(".")
         turn = session.prompt("slow")
         async for event in turn:
-            if isinstance(event, Said) and "cancel." in turn.text:
+            if isinstance(event, MessageChunk) and "cancel." in turn.text:
                 with pytest.raises(SessionBusy):
                     session.prompt("Hurry up")
                 turn.cancel()
         assert turn.stop_reason == "cancelled"
-        turn.cancel()  # too late, and no harm
+        turn.cancel()  # has no effect any more
         assert session.turn is None
         assert "2 messages so far" in await session.ask("Go on")
 
 
 @bare
-async def test_closing_a_session_ends_its_turn(start: Start) -> None:
+async def test_close_ends_the_running_turn(start: Start) -> None:
     async with start() as agent:
         session = await agent.new(".")
         turn = session.prompt("slow")
@@ -158,7 +176,7 @@ async def test_closing_a_session_ends_its_turn(start: Start) -> None:
 
 
 @bare
-async def test_a_turn_that_fails_raises_and_the_session_goes_on(start: Start) -> None:
+async def test_failed_turn_raises_and_leaves_the_session_usable(start: Start) -> None:
     async with start() as agent:
         session = await agent.new(".")
         with pytest.raises(AgentRefused, match="failed, as the prompt asked") as caught:
@@ -172,7 +190,7 @@ async def test_a_turn_that_fails_raises_and_the_session_goes_on(start: Start) ->
 
 
 @bare
-async def test_an_unknown_session_is_named(start: Start) -> None:
+async def test_unknown_session_is_refused_with_its_id(start: Start) -> None:
     async with start() as agent:
         for opening in (agent.load, agent.resume, agent.fork):
             with pytest.raises(AgentRefused, match="no session") as caught:
@@ -201,7 +219,7 @@ async def test_modes_options_and_commands(start: Start) -> None:
 
 
 @bare
-async def test_raw_updates_are_as_the_agent_sends_them(start: Start, pair: Pair) -> None:
+async def test_updates_are_in_the_version_of_the_agent(start: Start, pair: Pair) -> None:
     async with start() as agent:
         session = await agent.new(".")
         updates = [it["sessionUpdate"] async for it in session.prompt("read").updates()]

@@ -1,4 +1,4 @@
-"""Who answers when the agent asks for permission, and what becomes of it if nobody does."""
+"""Permission requests: answered by a function, by the reader, or rejected."""
 
 import asyncio
 import sys
@@ -8,87 +8,87 @@ from pathlib import Path
 import pytest
 
 from rekindle.client import (
-    Asked,
-    Called,
+    ClientSession,
     OnPermission,
-    Question,
-    Session,
+    PermissionRequest,
+    PermissionRequested,
     ToolCall,
+    ToolCallUpdated,
     connect,
 )
 from version_pairs import PAIRS, Start
 
 pytestmark = pytest.mark.parametrize("pair", PAIRS[:2], ids=str)
 
-ODD = Path(__file__).parents[1] / "agents" / "odd.py"
+MISBEHAVING_AGENT = Path(__file__).parents[1] / "agents" / "agent_misbehaves_on_request.py"
 
 
-async def later(question: Question) -> None:
+async def allow_always_later(request: PermissionRequest) -> None:
     await asyncio.sleep(0)
-    question.choose("allow-always")
+    request.choose("allow-always")
 
 
-async def shrug(_: Question) -> None:
+async def do_nothing(_: PermissionRequest) -> None:
     pass
 
 
-async def edited(session: Session) -> tuple[str, str | None]:
-    """Return how an edit ends, and what was answered to the question before it."""
-    calls = [it.call async for it in session.prompt("edit") if isinstance(it, Called)]
+async def run_edit(session: ClientSession) -> tuple[str, str | None]:
+    """Run an edit; return its final status and the outcome of its permission request."""
+    calls = [it.tool_call async for it in session.prompt("edit") if isinstance(it, ToolCallUpdated)]
     return calls[-1].status, calls[-1].outcome
 
 
-WAYS: list[tuple[OnPermission, tuple[str, str]]] = [
-    (Question.allow, ("completed", "Allow once")),
-    (lambda question: question.allow(always=True), ("completed", "Always allow")),
-    (lambda question: question.choose(question.choices[0]), ("completed", "Allow once")),
-    (later, ("completed", "Always allow")),
-    (Question.reject, ("failed", "Reject")),
-    (Question.cancel, ("failed", "cancelled")),
+ANSWERS: list[tuple[OnPermission, tuple[str, str]]] = [
+    (PermissionRequest.allow, ("completed", "Allow once")),
+    (lambda request: request.allow(always=True), ("completed", "Always allow")),
+    (lambda request: request.choose(request.choices[0]), ("completed", "Allow once")),
+    (allow_always_later, ("completed", "Always allow")),
+    (PermissionRequest.reject, ("failed", "Reject")),
+    (PermissionRequest.cancel, ("failed", "cancelled")),
     (lambda _: None, ("failed", "Reject")),
-    (shrug, ("failed", "Reject")),
+    (do_nothing, ("failed", "Reject")),
 ]
 
 
-async def test_a_function_answers(start: Start) -> None:
-    ways = iter(WAYS)
+async def test_on_permission_answers_requests(start: Start) -> None:
+    answers = iter(ANSWERS)
 
-    def answer(question: Question) -> Awaitable[None] | None:
-        on_permission, _ = next(ways)
-        return on_permission(question)
+    def answer(request: PermissionRequest) -> Awaitable[None] | None:
+        on_permission, _ = next(answers)
+        return on_permission(request)
 
     async with start(on_permission=answer) as agent:
         session = await agent.new(".")
-        assert [await edited(session) for _ in WAYS] == [ending for _, ending in WAYS]
+        assert [await run_edit(session) for _ in ANSWERS] == [ending for _, ending in ANSWERS]
 
 
-async def test_nothing_is_allowed_unless_somebody_says_so(start: Start) -> None:
+async def test_requests_are_rejected_by_default(start: Start) -> None:
     async with start() as agent:
-        assert await edited(await agent.new(".")) == ("failed", "Reject")
+        assert await run_edit(await agent.new(".")) == ("failed", "Reject")
 
 
-async def test_the_reader_of_the_turn_answers(start: Start) -> None:
+async def test_reader_of_the_turn_answers_without_on_permission(start: Start) -> None:
     async with start(on_permission=None) as agent:
         session = await agent.new("/tmp")  # noqa: S108 - nothing is written there
         calls = []
         async for event in session.prompt("edit"):
             match event:
-                case Asked(question):
-                    assert question.call is not None
-                    assert question.call.title == "Edit /tmp/notes.txt"
-                    assert "Edit /tmp/notes.txt" in question.title
-                    kinds = [choice.kind for choice in question.choices]
+                case PermissionRequested(request):
+                    assert request.tool_call is not None
+                    assert request.tool_call.title == "Edit /tmp/notes.txt"
+                    assert "Edit /tmp/notes.txt" in request.title
+                    kinds = [choice.kind for choice in request.choices]
                     assert kinds == ["allow_once", "allow_always", "reject_once"]
-                    question.allow()
-                    question.reject()  # too late
-                case Called(call):
+                    request.allow()
+                    request.reject()  # too late
+                case ToolCallUpdated(call):
                     calls.append(call)
                 case _:
                     pass
         assert (calls[-1].status, calls[-1].outcome) == ("completed", "Allow once")
 
 
-async def test_a_question_that_nobody_will_see_is_rejected(start: Start) -> None:
+async def test_request_without_a_reader_is_rejected(start: Start) -> None:
     async with start(on_permission=None) as agent:
         session = await agent.new(".")
         await session.ask("edit")
@@ -96,13 +96,13 @@ async def test_a_question_that_nobody_will_see_is_rejected(start: Start) -> None
         assert call.outcome == "Reject"
 
 
-async def test_a_failing_function_rejects_and_its_error_is_raised(start: Start) -> None:
-    def fail(_: Question) -> None:
+async def test_exception_of_on_permission_rejects_and_is_raised_by_the_turn(start: Start) -> None:
+    def fail(_: PermissionRequest) -> None:
         raise LookupError("no idea")
 
-    async def fail_later(question: Question) -> None:
+    async def fail_later(request: PermissionRequest) -> None:
         await asyncio.sleep(0)
-        fail(question)
+        fail(request)
 
     for on_permission in (fail, fail_later):
         async with start(on_permission=on_permission) as agent:
@@ -112,42 +112,42 @@ async def test_a_failing_function_rejects_and_its_error_is_raised(start: Start) 
             assert await session.ask("Go on")
 
 
-async def test_a_cancelled_turn_leaves_no_question_open(start: Start) -> None:
-    thinking = asyncio.Event()
-    interrupted = asyncio.Event()
+async def test_cancel_stops_on_permission(start: Start) -> None:
+    started = asyncio.Event()
+    stopped = asyncio.Event()
 
-    async def think_for_ever(_: Question) -> None:
-        thinking.set()
+    async def wait_forever(_: PermissionRequest) -> None:
+        started.set()
         try:
             await asyncio.Event().wait()
         finally:
-            interrupted.set()
+            stopped.set()
 
-    async with start(on_permission=think_for_ever) as agent:
+    async with start(on_permission=wait_forever) as agent:
         session = await agent.new(".")
         turn = session.prompt("edit")
-        await thinking.wait()
+        await started.wait()
         turn.cancel()
         assert await turn == "cancelled"
-        await interrupted.wait()
+        await stopped.wait()
         assert await session.ask("Go on")
 
 
-async def test_a_question_that_is_withdrawn_is_thought_about_no_more(start: Start) -> None:
+async def test_withdrawn_request_stops_on_permission(start: Start) -> None:
     del start
-    thoughts: list[str] = []
+    calls_seen: list[str] = []
 
-    async def think_for_ever(question: Question) -> None:
-        thoughts.append("begun")
+    async def wait_forever(request: PermissionRequest) -> None:
+        calls_seen.append("begun")
         try:
             await asyncio.Event().wait()
         finally:
-            question.allow()
-            thoughts.append("ended")
+            request.allow()
+            calls_seen.append("ended")
 
-    odd = [sys.executable, ODD, "1"]
-    async with connect(odd, behind_rekindle=False, on_permission=think_for_ever) as agent:
+    command = [sys.executable, MISBEHAVING_AGENT, "1"]
+    async with connect(command, behind_rekindle=False, on_permission=wait_forever) as agent:
         session = await agent.new(".")
         assert await session.ask("withdraw") == "-32800"
-        # Perhaps it was withdrawn before there was the time to think of it.
-        assert thoughts in ([], ["begun", "ended"])
+        # The request may have been withdrawn before the function was started.
+        assert calls_seen in ([], ["begun", "ended"])

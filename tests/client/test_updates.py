@@ -1,4 +1,4 @@
-"""Whatever an agent tells, the client takes it, and events add up to what the transcript has."""
+"""Arbitrary updates raise no exception, and events add up to the transcript."""
 
 import asyncio
 from typing import Any
@@ -7,13 +7,13 @@ from hypothesis import given, settings, strategies as st
 from msgspec import Raw
 
 from rekindle.acp.jsonrpc import notification, request, response
-from rekindle.client import Question, Said
-from rekindle.client.dispatcher import Sessions
-from rekindle.client.handshake import Greeting
-from rekindle.client.session import Session
-from rekindle.client.session_channel import Talk
+from rekindle.client import MessageChunk, PermissionRequest, TurnEnded
+from rekindle.client.dispatcher import SessionDispatcher
+from rekindle.client.handshake import Handshake
+from rekindle.client.session import ClientSession, SessionChannel
 from rekindle.jsonvalue import encode
 from rekindle.model import AgentIdentity
+from test_selection import some
 
 KINDS = [
     "agent_message",
@@ -57,74 +57,81 @@ updates = st.builds(
 )
 
 
-def opened(protocol: int) -> tuple[Sessions, Session]:
-    """Return a session of an agent that says nothing by itself."""
-    sessions = Sessions()
+def open_session(protocol: int) -> tuple[SessionDispatcher, ClientSession]:
+    """Return a session without an agent process."""
+    sessions = SessionDispatcher()
     offered = frozenset({"close"})
-    agent = Greeting(
+    agent = Handshake(
         protocol=protocol,
         identity=AgentIdentity(),
         capabilities={},
         offered=offered,
         auth_methods=(),
     )
-    talk = Talk("s", sessions.context(agent, Question.reject))
-    sessions.add(talk)
-    return sessions, Session(talk, "/")
+    channel = SessionChannel("s", sessions.context(agent, PermissionRequest.reject))
+    sessions.add(channel)
+    return sessions, ClientSession(channel, "/")
 
 
 def update(fields: Any) -> bytes:  # noqa: ANN401 - JSON
     return notification("session/update", {"sessionId": "s", "update": fields})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(st.integers(1, 2), st.lists(updates, max_size=12), anything)
-def test_no_update_can_do_harm(protocol: int, told: list[Any], options: object) -> None:
-    async def go_through() -> None:
-        sessions, session = opened(protocol)
-        before, during = told[: len(told) // 2], told[len(told) // 2 :]
+def test_arbitrary_updates_raise_nothing(
+    protocol: int, received: list[Any], options: object
+) -> None:
+    async def receive_all() -> None:
+        sessions, session = open_session(protocol)
+        before, during = (
+            received[: len(received) // 2],
+            received[len(received) // 2 :],
+        )
         for fields in before:
-            sessions.rpc.take(update(fields))
+            sessions.rpc.receive(update(fields))
         session.prompt("Hello")
         for fields in during:
-            sessions.rpc.take(update(fields))
+            sessions.rpc.receive(update(fields))
         asked = {"sessionId": "s", "toolCall": options, "options": options}
-        sessions.rpc.take(request(1, "session/request_permission", asked))
+        sessions.rpc.receive(request(1, "session/request_permission", asked))
         _ = (session.history, session.options, session.mode, session.modes, session.commands)
         _ = (session.title, session.usage)
 
-    asyncio.run(go_through())
+    asyncio.run(receive_all())
 
 
-pieces = st.lists(st.tuples(st.sampled_from([None, "m", "n"]), st.text(max_size=4)), max_size=30)
+chunks = st.lists(st.tuples(st.sampled_from([None, "m", "n"]), st.text(max_size=4)), max_size=30)
 
 
-@settings(max_examples=50, deadline=None)
-@given(pieces, st.integers(1, 7))
-def test_events_add_up_to_what_was_said(said: list[tuple[str | None, str]], at_once: int) -> None:
-    async def go_through() -> None:
-        sessions, session = opened(1)
+@settings(max_examples=some(50), deadline=None)
+@given(chunks, st.integers(1, 7))
+def test_chunk_events_add_up_to_the_messages(
+    sent: list[tuple[str | None, str]], batch_size: int
+) -> None:
+    async def receive_all() -> None:
+        sessions, session = open_session(1)
         turn = session.prompt("Hello")
-        heard: list[Said] = []
-        for start in range(0, len(said), at_once):
+        events: list[MessageChunk] = []
+        for start in range(0, len(sent), batch_size):
             lines = [
                 update(
                     {
                         "sessionUpdate": "agent_message_chunk",
-                        "content": {"type": "text", "text": words},
+                        "content": {"type": "text", "text": text},
                         **({} if name is None else {"messageId": name}),
                     }
                 )
-                for name, words in said[start : start + at_once]
+                for name, text in sent[start : start + batch_size]
             ]
-            sessions.rpc.take(b"\n".join(lines))
-            while turn._course.events.waiting:  # noqa: SLF001 - as much as is there
-                heard.append(await anext(aiter(turn)))
-        sessions.rpc.take(response(Raw(b"1"), {"stopReason": "end_turn"}))
-        heard += [it async for it in turn]
+            sessions.rpc.receive(b"\n".join(lines))
+            while turn._stream.events.unread:  # noqa: SLF001 - all unread events
+                events.append(await anext(aiter(turn)))
+        sessions.rpc.receive(response(Raw(b"1"), {"stopReason": "end_turn"}))
+        events += [it async for it in turn if not isinstance(it, TurnEnded)]
         for name in (None, "m", "n"):
-            whole = "".join(words for its, words in said if its == name)
-            assert "".join(it.text for it in heard if it.message_id == name) == whole
+            whole = "".join(text for message_id, text in sent if message_id == name)
+            assert "".join(it.text for it in events if it.message_id == name) == whole
         assert encode(turn.text)
 
-    asyncio.run(go_through())
+    asyncio.run(receive_all())

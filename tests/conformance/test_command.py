@@ -1,4 +1,4 @@
-"""`rekindle check`: what it prints, how it ends, and what it leaves behind."""
+"""`rekindle check`: its output, exit code and leftover processes."""
 
 import json
 import os
@@ -12,30 +12,31 @@ from typing import Any
 
 import pytest
 
-from conformance_runs import example, quirky
-from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, is_running
+import warm_start
+from conformance_runs import example, imitation
+from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, is_running
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "check.md").read_text(encoding="utf-8")
 ONLY_V2 = (*EXAMPLE_AGENT, "--protocol", "2", "--only-v2")
-STUBBORN = Path(__file__).parents[1] / "agents" / "stubborn.py"
+IGNORES_SIGNALS = Path(__file__).parents[1] / "agents" / "agent_ignores_signals.py"
 
 
 def run(
-    folder: Path, *words: str, command: tuple[str, ...] = ()
+    folder: Path, *options: str, command: tuple[str, ...] = ()
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command in a place where what it leaves behind can be seen."""
+    """Run the command with its own folder for temporary files."""
     (folder / "tmp").mkdir()
-    return subprocess.run(
-        [*REKINDLE, "check", *words, "--", *command],
+    return warm_start.run(
+        [*REKINDLE, "check", *options, "--", *command],
         env=os.environ | {"TMPDIR": str(folder / "tmp")},
         capture_output=True,
         text=True,
-        timeout=PATIENCE * 3,
+        timeout=TIMEOUT * 3,
         check=False,
     )
 
 
-def test_people_read_verdicts_a_table_and_a_conclusion(tmp_path: Path) -> None:
+def test_output_has_verdicts_summary_and_conclusion(tmp_path: Path) -> None:
     command = example(tmp_path, "--offer", "list")
     done = run(tmp_path, "--only", "greeting", "--only", "fork", command=command)
     assert (done.returncode, done.stderr) == (0, "")
@@ -48,27 +49,29 @@ def test_people_read_verdicts_a_table_and_a_conclusion(tmp_path: Path) -> None:
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
-def test_a_failure_is_told_with_what_was_sent_and_what_came_back(tmp_path: Path) -> None:
-    command = quirky("claude", tmp_path)
+def test_failure_is_shown_with_its_lines(tmp_path: Path) -> None:
+    command = imitation("claude", tmp_path)
     done = run(tmp_path, "--only", "close", "--long-prompt", "slow", command=command)
     assert done.returncode == 1
-    told = done.stdout.partition("MUSTs that are not met")[2]
-    assert "✗ wire.fields\n  rule   nothing is added to the protocol's types but `_meta`\n" in told
-    assert "\n  found  the answer to session/load has `sessionId`" in told
-    assert re.search(r"→ \{.*\"method\":\"session/load\"", told)
-    assert re.search(r"← \{.*\"result\": \{\"sessionId\"", told)
-    assert re.search(r": 1 MUST not met \(", told)
+    message = done.stdout.partition("MUSTs that are not met")[2]
+    assert (
+        "✗ wire.fields\n  rule   nothing is added to the protocol's types but `_meta`\n" in message
+    )
+    assert "\n  found  the answer to session/load has `sessionId`" in message
+    assert re.search(r"→ \{.*\"method\":\"session/load\"", message)
+    assert re.search(r"← \{.*\"result\": \{\"sessionId\"", message)
+    assert re.search(r": 1 MUST not met \(", message)
 
 
-def test_what_fails_and_only_should_not_is_a_warning(tmp_path: Path) -> None:
-    done = run(tmp_path, "--only", "greeting", command=quirky("pi", tmp_path))
+def test_failed_should_is_a_warning(tmp_path: Path) -> None:
+    done = run(tmp_path, "--only", "greeting", command=imitation("pi", tmp_path))
     assert done.returncode == 0
     assert "! greeting.parse" in done.stdout.partition("SHOULDs that are not met")[2]
     assert "every MUST is met, 1 warning" in done.stdout
 
 
 def shape(value: Any) -> object:  # noqa: ANN401 - JSON
-    """Return the names of what JSON has, and the types of their values."""
+    """Return JSON with each value replaced by its type."""
     if isinstance(value, dict):
         return {name: shape(it) for name, it in value.items()}
     if isinstance(value, list):
@@ -78,8 +81,8 @@ def shape(value: Any) -> object:  # noqa: ANN401 - JSON
     )
 
 
-def test_programs_read_what_is_documented(tmp_path: Path) -> None:
-    done = run(tmp_path, "--only", "greeting", "--json", command=quirky("banner", tmp_path))
+def test_json_output_has_the_documented_shape(tmp_path: Path) -> None:
+    done = run(tmp_path, "--only", "greeting", "--json", command=imitation("banner", tmp_path))
     printed = json.loads(done.stdout)
     found = re.search(r"```json\n(.*?)```", DOCUMENT, re.DOTALL)
     assert found
@@ -90,7 +93,7 @@ def test_programs_read_what_is_documented(tmp_path: Path) -> None:
         documented | {"requirements": [], "command": []}
     )
     assert shape(failure) == shape(expected)
-    assert printed["command"] == list(quirky("banner", tmp_path))
+    assert printed["command"] == list(imitation("banner", tmp_path))
     assert (done.returncode, printed["ok"]) == (1, False)
     wire = next(it for it in printed["requirements"] if it["id"] == "wire.json")
     assert wire["evidence"][0]["line"] == "Welcome! This line is not JSON."
@@ -108,7 +111,7 @@ def test_secrets_are_masked(tmp_path: Path) -> None:
 
 @pytest.mark.one_of(2)
 @pytest.mark.parametrize(
-    ("words", "command", "code", "told"),
+    ("options", "command", "code", "message"),
     [
         ([], (), 2, "no agent given"),
         (["--only", "nothing"], ("true",), 2, "invalid choice: 'nothing'"),
@@ -123,30 +126,30 @@ def test_secrets_are_masked(tmp_path: Path) -> None:
         ([], ("/etc/passwd",), 126, "cannot run /etc/passwd"),
     ],
 )
-def test_it_says_why_an_agent_cannot_be_checked(
-    words: list[str], command: tuple[str, ...], code: int, told: str, tmp_path: Path
+def test_reason_is_printed_if_an_agent_cannot_be_checked(
+    options: list[str], command: tuple[str, ...], code: int, message: str, tmp_path: Path
 ) -> None:
-    done = run(tmp_path, *words, command=command)
-    assert (done.returncode, told in done.stderr) == (code, True), done.stderr
+    done = run(tmp_path, *options, command=command)
+    assert (done.returncode, message in done.stderr) == (code, True), done.stderr
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_no_process_outlives_it_when_it_is_ended(number: int, tmp_path: Path) -> None:
+def test_signal_ends_the_agent_and_its_children(number: int, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     os.mkfifo(pids)
-    command = f"exec {sys.executable} {STUBBORN} > {pids}"
+    command = f"exec {sys.executable} {IGNORES_SIGNALS} > {pids}"
     with tempfile.TemporaryDirectory() as folder:
-        process = subprocess.Popen(
+        process = warm_start.Popen(
             [*REKINDLE, "check", "--", "sh", "-c", command],
             env=os.environ | {"TMPDIR": folder},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
-        with pids.open(encoding="utf-8") as told:
-            agent, child = map(int, told.readline().split())
+        with pids.open(encoding="utf-8") as message:
+            agent, child = map(int, message.readline().split())
         process.send_signal(number)
-        _, said = process.communicate(timeout=PATIENCE)
+        _, said = process.communicate(timeout=TIMEOUT)
         assert (process.returncode, said) == (130, b"")
         assert not is_running(agent)
         assert not is_running(child)
@@ -154,16 +157,16 @@ def test_no_process_outlives_it_when_it_is_ended(number: int, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("protocol", ["1", "2"])
-def test_nothing_of_a_dead_agent_passes(protocol: str, tmp_path: Path) -> None:
-    words = ("--patience", "0.2", "--json", "--protocol", protocol)
-    done = run(tmp_path, *words, command=("sleep", "60"))
+def test_agent_that_never_answers_passes_nothing(protocol: str, tmp_path: Path) -> None:
+    options = ("--patience", "0.2", "--json", "--protocol", protocol)
+    done = run(tmp_path, *options, command=("sleep", "60"))
     printed = json.loads(done.stdout)
     verdicts = {it["id"]: it["verdict"] for it in printed["requirements"]}
     assert verdicts.pop("wire.answered") == "fail"
     assert set(verdicts.values()) == {"skipped", "notSeen"}
 
 
-def test_an_agent_that_runs_no_turn_is_said_to_be_judged_in_part(tmp_path: Path) -> None:
+def test_summary_counts_requirements_skipped_without_a_turn(tmp_path: Path) -> None:
     command = example(tmp_path, "--offer", "all")
     done = run(tmp_path, "--prompt", "error", "--only", "turn", "--only", "cancel", command=command)
     assert done.returncode == 0
@@ -174,12 +177,12 @@ def test_an_agent_that_runs_no_turn_is_said_to_be_judged_in_part(tmp_path: Path)
     )
 
 
-def test_a_turn_can_be_required(tmp_path: Path) -> None:
+def test_require_turn_fails_without_a_turn(tmp_path: Path) -> None:
     command = example(tmp_path, "--offer", "all")
-    words = ("--require-turn", "--only", "turn")
-    assert run(tmp_path, *words, command=command).returncode == 0
+    options = ("--require-turn", "--only", "turn")
+    assert run(tmp_path, *options, command=command).returncode == 0
     (tmp_path / "tmp").rmdir()
-    done = run(tmp_path, *words, "--prompt", "error", command=command)
+    done = run(tmp_path, *options, "--prompt", "error", command=command)
     assert done.returncode == 3
     assert "the agent cannot run a turn" in done.stderr
 
@@ -196,7 +199,7 @@ while True:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of orphans")
-def test_what_leaves_the_group_of_the_agent_is_ended_too(tmp_path: Path) -> None:
+def test_processes_outside_the_agents_group_are_killed(tmp_path: Path) -> None:
     agent, pids = tmp_path / "agent.py", tmp_path / "pids"
     agent.write_text(DAEMON)
     inner = (sys.executable, str(agent), str(pids))

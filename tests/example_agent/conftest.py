@@ -11,7 +11,7 @@ StartV2 = Callable[..., ClientV2]
 
 @pytest.fixture
 def agent() -> Iterator[Start]:
-    """Start agents of the test's own."""
+    """Start agents for one test."""
     clients: list[Client] = []
 
     def start(*flags: str) -> Client:
@@ -25,7 +25,7 @@ def agent() -> Iterator[Start]:
 
 @pytest.fixture
 def agent_v2() -> Iterator[StartV2]:
-    """Start agents of the test's own that speak version 2."""
+    """Start agents of version 2 for one test."""
     clients: list[ClientV2] = []
 
     def start(*flags: str) -> ClientV2:
@@ -39,7 +39,7 @@ def agent_v2() -> Iterator[StartV2]:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Client]:
-    """Start one agent for all tests that need only a session of their own."""
+    """Start one agent for all tests that need only their own session."""
     client = Client(*EXAMPLE_AGENT, "--offer", "all")
     yield client
     client.close()
@@ -47,13 +47,13 @@ def shared() -> Iterator[Client]:
 
 @pytest.fixture
 def client(shared: Client) -> Client:
-    shared.passed.clear()
+    shared.received.clear()
     return shared
 
 
 @pytest.fixture(scope="module")
 def shared_v2() -> Iterator[ClientV2]:
-    """Start one agent for all tests of version 2 that need only a session of their own."""
+    """Start one agent of version 2 for all tests that need only their own session."""
     client = ClientV2(*EXAMPLE_AGENT, "--protocol", "2", "--offer", "all")
     yield client
     client.close()
@@ -61,5 +61,5 @@ def shared_v2() -> Iterator[ClientV2]:
 
 @pytest.fixture
 def v2(shared_v2: ClientV2) -> ClientV2:
-    shared_v2.passed.clear()
+    shared_v2.received.clear()
     return shared_v2

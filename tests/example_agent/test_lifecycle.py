@@ -1,4 +1,4 @@
-"""The example agent's sessions: made, listed, loaded, resumed, closed, deleted, forked."""
+"""The session lifecycle of the example agent in version 1."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +9,7 @@ from stdio_client import CWD, NEW, Client, Json, kind, kinds, said, selected, st
 
 Start = Callable[..., Client]
 
-# Beginning.
+# -- opening --
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ Start = Callable[..., Client]
         ("all", True, {"list": {}, "resume": {}, "close": {}, "delete": {}, "fork": {}}),
     ],
 )
-def test_it_advertises_exactly_what_it_offers(
+def test_capabilities_match_the_options(
     agent: Start, offer: str, load: object, others: Json
 ) -> None:
     answer = agent("--offer", offer).call("initialize", {"protocolVersion": 7})
@@ -36,29 +36,29 @@ def test_it_advertises_exactly_what_it_offers(
     }
 
 
-def test_what_is_not_offered_is_not_there(agent: Start) -> None:
+def test_methods_that_are_not_offered_are_not_found(agent: Start) -> None:
     client = agent()
     params = {"sessionId": client.new(), **NEW}
     for name in ("load", "resume", "list", "close", "delete", "fork"):
         assert client.error(f"session/{name}", params)[0] == -32601
 
 
-def test_a_new_session_has_modes_and_then_commands(agent: Start) -> None:
+def test_new_session_has_modes_and_then_commands(agent: Start) -> None:
     client = agent()
     answer = client.call("session/new", NEW)
     assert answer["sessionId"].startswith("example-")
     assert answer["modes"]["currentModeId"] == "ask"
     assert [mode["id"] for mode in answer["modes"]["availableModes"]] == ["ask", "code"]
-    assert len(client.passed) == 1
+    assert len(client.received) == 1
     update = client.receive()["params"]["update"]
     assert kind(update) == "available_commands_update"
     assert [it["name"] for it in update["availableCommands"]] == ["plan", "count"]
 
 
-def test_early_updates_come_before_the_answer(agent: Start) -> None:
+def test_early_updates_come_before_the_response(agent: Start) -> None:
     client = agent("--early-updates")
     session_id = client.new()
-    early, answer = client.passed
+    early, answer = client.received
     assert early["params"]["sessionId"] == session_id == answer["result"]["sessionId"]
     assert kind(early["params"]["update"]) == "available_commands_update"
 
@@ -73,13 +73,11 @@ def test_early_updates_come_before_the_answer(agent: Start) -> None:
         ([CWD], "params"),
     ],
 )
-def test_a_new_session_is_refused_by_the_field_that_is_wrong(
-    client: Client, params: object, field: str
-) -> None:
+def test_invalid_new_names_the_field(client: Client, params: object, field: str) -> None:
     assert client.error("session/new", params) == (-32602, {"field": field})
 
 
-def test_the_mode_can_be_changed_to_one_that_there_is(client: Client) -> None:
+def test_mode_can_be_set_to_a_known_one(client: Client) -> None:
     session_id = client.new()
     client.call("session/set_mode", {"sessionId": session_id, "modeId": "code"})
     update = {"sessionUpdate": "current_mode_update", "currentModeId": "code"}
@@ -90,12 +88,10 @@ def test_the_mode_can_be_changed_to_one_that_there_is(client: Client) -> None:
     assert modes["currentModeId"] == "code"
 
 
-# The lifecycle.
+# -- lifecycle --
 
 
-def test_load_tells_the_whole_conversation_again_before_its_answer(
-    agent: Start, tmp_path: Path
-) -> None:
+def test_load_replays_before_responding(agent: Start, tmp_path: Path) -> None:
     flags = ("--offer", "load", "--memory", str(tmp_path))
     client = agent(*flags)
     session_id = client.new()
@@ -133,7 +129,7 @@ def test_load_tells_the_whole_conversation_again_before_its_answer(
     assert statuses(replay) == ["completed"] * 3
 
 
-def test_resume_brings_the_memory_back_and_tells_nothing(agent: Start, tmp_path: Path) -> None:
+def test_resume_restores_the_memory_without_a_replay(agent: Start, tmp_path: Path) -> None:
     flags = ("--offer", "resume", "--memory", str(tmp_path / "made" / "for it"))
     client = agent(*flags)
     session_id = client.new()
@@ -147,7 +143,7 @@ def test_resume_brings_the_memory_back_and_tells_nothing(agent: Start, tmp_path:
     assert client.reply(session_id, "what did I say first") == "You said first: remember me"
 
 
-def test_without_a_memory_folder_all_is_forgotten_at_the_end(agent: Start) -> None:
+def test_sessions_are_lost_at_exit_without_a_folder(agent: Start) -> None:
     client = agent()
     session_id = client.new()
     client.prompt(session_id, "remember me")
@@ -158,7 +154,7 @@ def test_without_a_memory_folder_all_is_forgotten_at_the_end(agent: Start) -> No
     assert client.call("session/list", {}) == {"sessions": []}
 
 
-def test_load_and_resume_want_to_know_the_folder(client: Client) -> None:
+def test_load_and_resume_require_the_folder(client: Client) -> None:
     session_id = client.new()
     for method, params, field in (
         ("session/load", {"cwd": "x", "mcpServers": []}, "cwd"),
@@ -170,7 +166,7 @@ def test_load_and_resume_want_to_know_the_folder(client: Client) -> None:
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_list_tells_the_newest_first_and_can_look_at_one_folder(
+def test_list_is_newest_first_and_can_be_limited_to_a_folder(
     agent: Start, tmp_path: Path, *, keep: bool
 ) -> None:
     flags = ("--offer", "list", *(("--memory", str(tmp_path)) if keep else ()))
@@ -190,7 +186,7 @@ def test_list_tells_the_newest_first_and_can_look_at_one_folder(
         assert client.error("session/list", wrong) == (-32602, {"field": next(iter(wrong))})
 
 
-def test_close_ends_the_turn_first_and_keeps_the_file(agent: Start, tmp_path: Path) -> None:
+def test_close_ends_the_turn_and_keeps_the_file(agent: Start, tmp_path: Path) -> None:
     client = agent("--offer", "close,load", "--memory", str(tmp_path))
     session_id = client.new()
     turn = client.go_slow(session_id)
@@ -202,7 +198,7 @@ def test_close_ends_the_turn_first_and_keeps_the_file(agent: Start, tmp_path: Pa
     assert client.reply(session_id, "what did I say first") == "You said first: slow"
 
 
-def test_close_frees_a_session_that_is_not_on_disk(client: Client) -> None:
+def test_close_drops_a_session_without_a_file(client: Client) -> None:
     session_id = client.new()
     client.call("session/close", {"sessionId": session_id})
     for method in ("session/load", "session/close"):
@@ -210,7 +206,7 @@ def test_close_frees_a_session_that_is_not_on_disk(client: Client) -> None:
         assert refused == (-32002, {"sessionId": session_id})
 
 
-def test_delete_forgets_a_session_as_often_as_it_is_asked(agent: Start, tmp_path: Path) -> None:
+def test_delete_can_be_repeated(agent: Start, tmp_path: Path) -> None:
     client = agent("--offer", "delete,list,load", "--memory", str(tmp_path))
     session_id = client.new()
     client.go_slow(session_id)
@@ -221,7 +217,7 @@ def test_delete_forgets_a_session_as_often_as_it_is_asked(agent: Start, tmp_path
     assert client.error("session/load", {"sessionId": session_id, **NEW})[0] == -32002
 
 
-def test_a_fork_remembers_the_past_and_has_its_own_future(client: Client) -> None:
+def test_fork_shares_the_past_only(client: Client) -> None:
     session_id = client.new()
     client.prompt(session_id, "apples")
     fork = client.call("session/fork", {"sessionId": session_id, "cwd": "/elsewhere"})
@@ -231,7 +227,7 @@ def test_a_fork_remembers_the_past_and_has_its_own_future(client: Client) -> Non
     assert client.reply(session_id, "how many prompts") == "You sent 1 prompt before this one."
 
 
-def test_a_fork_of_a_running_turn_has_nothing_open(client: Client) -> None:
+def test_fork_of_a_running_turn_has_no_open_calls(client: Client) -> None:
     session_id = client.new()
     turn = client.start(session_id, "edit")
     client.asked()
@@ -241,7 +237,7 @@ def test_a_fork_of_a_running_turn_has_nothing_open(client: Client) -> None:
     client.cancel(session_id, turn)
 
 
-def test_no_session_id_leads_out_of_the_memory_folder(agent: Start, tmp_path: Path) -> None:
+def test_session_ids_cannot_leave_the_folder(agent: Start, tmp_path: Path) -> None:
     outside = tmp_path / "outside.json"
     outside.write_text("{}", encoding="utf-8")
     client = agent("--offer", "all", "--memory", str(tmp_path / "memory"))
@@ -252,7 +248,7 @@ def test_no_session_id_leads_out_of_the_memory_folder(agent: Start, tmp_path: Pa
     assert outside.exists()
 
 
-def test_a_damaged_file_is_passed_over_and_told_of(agent: Start, tmp_path: Path) -> None:
+def test_damaged_file_is_skipped_and_reported(agent: Start, tmp_path: Path) -> None:
     for name, content in (("example-1", b"{"), ("example-2", b"[]"), ("example-3", b'{"cwd":1}')):
         (tmp_path / f"{name}.json").write_bytes(content)
     client = agent("--offer", "all", "--memory", str(tmp_path))

@@ -1,4 +1,4 @@
-"""The example agent's sessions in version 2: made, listed, resumed, closed, deleted, forked."""
+"""The session lifecycle of the example agent in version 2."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -32,15 +32,15 @@ COMMANDS = [
     },
 ]
 
-# Beginning.
+# -- opening --
 
 
-def test_a_new_session_has_a_mode_to_choose_and_then_commands(agent_v2: Start) -> None:
+def test_new_session_has_a_mode_option_and_then_commands(agent_v2: Start) -> None:
     client = agent_v2()
     answer = client.call("session/new", {"cwd": CWD})
     assert answer.pop("sessionId").startswith("example-")
     assert answer == {"configOptions": [MODE]}
-    assert len(client.passed) == 1
+    assert len(client.received) == 1
     update = client.receive()["params"]["update"]
     assert update == {
         "sessionUpdate": "available_commands_update",
@@ -48,15 +48,15 @@ def test_a_new_session_has_a_mode_to_choose_and_then_commands(agent_v2: Start) -
     }
 
 
-def test_early_updates_come_before_the_answers(agent_v2: Start) -> None:
+def test_early_updates_come_before_the_responses(agent_v2: Start) -> None:
     client = agent_v2("--early-updates")
     session_id = client.new()
-    early, answer = client.passed
+    early, answer = client.received
     assert early["params"]["sessionId"] == session_id == answer["result"]["sessionId"]
     assert kind(early["params"]["update"]) == "available_commands_update"
-    client.passed.clear()
+    client.received.clear()
     message_id = client.insert(session_id, "hello")
-    early, answer = client.passed
+    early, answer = client.received
     assert kind(early["params"]["update"]) == "user_message"
     assert early["params"]["update"]["messageId"] == message_id == answer["result"]["messageId"]
 
@@ -72,13 +72,11 @@ def test_early_updates_come_before_the_answers(agent_v2: Start) -> None:
         ([CWD], "params"),
     ],
 )
-def test_a_new_session_is_refused_by_the_field_that_is_wrong(
-    v2: ClientV2, params: object, field: str
-) -> None:
+def test_invalid_new_names_the_field(v2: ClientV2, params: object, field: str) -> None:
     assert v2.error("session/new", params) == (-32602, {"field": field})
 
 
-def test_the_mode_is_an_option_that_can_be_set(v2: ClientV2) -> None:
+def test_mode_option_can_be_set(v2: ClientV2) -> None:
     session_id = v2.new()
     choice = {"sessionId": session_id, "configId": "mode", "type": "id", "value": "code"}
     changed = [{**MODE, "currentValue": "code"}]
@@ -96,17 +94,17 @@ def test_the_mode_is_an_option_that_can_be_set(v2: ClientV2) -> None:
     "method",
     ["session/prompt", "session/resume", "session/set_config_option", "session/fork"],
 )
-def test_an_unknown_session_is_named(v2: ClientV2, method: str) -> None:
+def test_unknown_session_is_refused_with_its_id(v2: ClientV2, method: str) -> None:
     prompt: list[Json] = [{"type": "text", "text": "hello"}]
     params = {"sessionId": "x", "prompt": prompt, "cwd": CWD}
     assert v2.error(method, params) == (-32002, {"sessionId": "x"})
     assert v2.error(method, {**params, "sessionId": 7}) == (-32602, {"field": "sessionId"})
 
 
-# Resuming.
+# -- resume --
 
 
-def test_resume_brings_the_memory_back_and_tells_only_the_state(
+def test_resume_restores_the_memory_and_sends_only_the_state(
     agent_v2: Start, tmp_path: Path
 ) -> None:
     client = agent_v2("--memory", str(tmp_path))
@@ -118,14 +116,12 @@ def test_resume_brings_the_memory_back_and_tells_only_the_state(
     assert client.error("session/prompt", {"sessionId": session_id, "prompt": []})[0] == -32002
     for cursor in ({}, {"replayFrom": None}):
         assert client.resume(session_id, CWD, **cursor) == [IDLE]
-        answer = client.passed[-1]["result"]
+        answer = client.received[-1]["result"]
         assert answer == {"configOptions": [MODE], "availableCommands": COMMANDS}
     assert client.reply(session_id, "what did I say first") == "You said first: remember me"
 
 
-def test_resume_from_the_start_tells_whole_messages_with_the_ids_that_they_had(
-    agent_v2: Start, tmp_path: Path
-) -> None:
+def test_replay_sends_whole_messages_with_the_same_ids(agent_v2: Start, tmp_path: Path) -> None:
     client = agent_v2("--memory", str(tmp_path))
     session_id = client.new()
     user_id = client.insert(session_id, "think, plan, read, edit, run and title")
@@ -163,10 +159,10 @@ def test_resume_from_the_start_tells_whole_messages_with_the_ids_that_they_had(
     assert replay[9]["messageId"] == count[0]["messageId"]
     assert statuses(replay) == ["completed"] * 3
     assert replay[-1] == IDLE
-    assert client.passed[-1]["result"]["configOptions"] == [MODE]
+    assert client.received[-1]["result"]["configOptions"] == [MODE]
 
 
-def test_a_terminal_is_told_again_as_it_stood_at_the_end(v2: ClientV2) -> None:
+def test_replay_sends_terminals_in_their_final_state(v2: ClientV2) -> None:
     session_id = v2.new()
     terminal_id = next(
         it["terminalId"] for it in v2.prompt(session_id, "run") if "terminalId" in it
@@ -187,12 +183,12 @@ def test_a_terminal_is_told_again_as_it_stood_at_the_end(v2: ClientV2) -> None:
 @pytest.mark.parametrize(
     "cursor", [{"type": "message", "messageId": "x"}, {"type": "_x"}, {}, "start", [], 0]
 )
-def test_a_cursor_that_is_not_known_is_refused(v2: ClientV2, cursor: object) -> None:
+def test_unknown_cursor_is_refused(v2: ClientV2, cursor: object) -> None:
     params = {"sessionId": v2.new(), "cwd": CWD, "replayFrom": cursor}
     assert v2.error("session/resume", params) == (-32602, {"field": "replayFrom"})
 
 
-def test_a_very_long_count_is_told_again_in_a_few_pieces(v2: ClientV2) -> None:
+def test_long_count_is_replayed_in_few_chunks(v2: ClientV2) -> None:
     session_id = v2.new()
     v2.prompt(session_id, "count to 25000")
     whole, *rest = v2.resume(session_id, CWD, **START)[1:-2]
@@ -201,7 +197,7 @@ def test_a_very_long_count_is_told_again_in_a_few_pieces(v2: ClientV2) -> None:
     assert text == " ".join(map(str, range(1, 25_001)))
 
 
-def test_a_session_at_work_can_be_resumed_and_says_so(v2: ClientV2) -> None:
+def test_resume_of_a_working_session_sends_its_state(v2: ClientV2) -> None:
     session_id = v2.new()
     v2.start(session_id, "edit")
     asked = v2.asked()
@@ -212,7 +208,7 @@ def test_a_session_at_work_can_be_resumed_and_says_so(v2: ClientV2) -> None:
     assert v2.state(session_id, "idle")["stopReason"] == "end_turn"
 
 
-def test_a_resume_in_the_middle_of_a_message_loses_and_doubles_nothing(v2: ClientV2) -> None:
+def test_resume_within_a_message_loses_and_repeats_nothing(v2: ClientV2) -> None:
     session_id = v2.new()
     v2.start(session_id, "count to 20000")
     v2.until(lambda m: "agent_message_chunk" in str(m))
@@ -228,10 +224,10 @@ def test_a_resume_in_the_middle_of_a_message_loses_and_doubles_nothing(v2: Clien
     assert text == " ".join(map(str, range(1, 20_001)))
 
 
-# Listing, closing, deleting, forking.
+# -- list, close, delete, fork --
 
 
-def test_list_tells_the_newest_first_and_can_look_at_one_folder(agent_v2: Start) -> None:
+def test_list_is_newest_first_and_can_be_limited_to_a_folder(agent_v2: Start) -> None:
     client = agent_v2()
     one, two, three = client.new(), client.new("/elsewhere"), client.new()
     client.prompt(one, "title")
@@ -248,14 +244,14 @@ def test_list_tells_the_newest_first_and_can_look_at_one_folder(agent_v2: Start)
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_close_ends_the_turn_first_and_forgets_nothing(
+def test_close_ends_the_turn_and_keeps_the_session(
     agent_v2: Start, tmp_path: Path, *, keep: bool
 ) -> None:
     client = agent_v2(*(("--memory", str(tmp_path)) if keep else ()))
     session_id = client.new()
     client.start(session_id, "edit")
     client.asked()
-    client.passed.clear()
+    client.received.clear()
     assert client.call("session/close", {"sessionId": session_id}) == {}
     assert [statuses([it]) or [it["stopReason"]] for it in client.updates(session_id)] == [
         ["cancelled"],
@@ -268,7 +264,7 @@ def test_close_ends_the_turn_first_and_forgets_nothing(
     assert client.reply(session_id, "what did I say first") == "You said first: edit"
 
 
-def test_close_turns_away_the_prompts_that_wait(v2: ClientV2) -> None:
+def test_close_refuses_waiting_prompts(v2: ClientV2) -> None:
     session_id = v2.new()
     v2.go_slow(session_id)
     waiting = [v2.start(session_id, "hello"), v2.start(session_id, "hello again")]
@@ -278,14 +274,14 @@ def test_close_turns_away_the_prompts_that_wait(v2: ClientV2) -> None:
     assert v2.updates(session_id)[-1]["stopReason"] == "cancelled"
 
 
-def test_close_of_what_is_not_open_succeeds(v2: ClientV2) -> None:
+def test_close_of_a_session_that_is_not_open_succeeds(v2: ClientV2) -> None:
     session_id = v2.new()
     for name in (session_id, session_id, "no such"):
         assert v2.call("session/close", {"sessionId": name}) == {}
     assert v2.error("session/close", {})[0] == -32602
 
 
-def test_delete_forgets_a_session_as_often_as_it_is_asked(agent_v2: Start, tmp_path: Path) -> None:
+def test_delete_can_be_repeated(agent_v2: Start, tmp_path: Path) -> None:
     for flags in ((), ("--memory", str(tmp_path))):
         client = agent_v2("--offer", "delete", *flags)
         closed, running = client.new(), client.new()
@@ -299,7 +295,7 @@ def test_delete_forgets_a_session_as_often_as_it_is_asked(agent_v2: Start, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_fork_remembers_the_past_and_has_its_own_future(v2: ClientV2) -> None:
+def test_fork_shares_the_past_only(v2: ClientV2) -> None:
     session_id = v2.new()
     v2.prompt(session_id, "apples")
     fork = v2.call("session/fork", {"sessionId": session_id, "cwd": "/elsewhere"})
@@ -310,7 +306,7 @@ def test_a_fork_remembers_the_past_and_has_its_own_future(v2: ClientV2) -> None:
     assert v2.reply(session_id, "how many prompts") == "You sent 1 prompt before this one."
 
 
-def test_a_fork_of_a_running_turn_has_nothing_open(v2: ClientV2) -> None:
+def test_fork_of_a_running_turn_has_no_open_calls(v2: ClientV2) -> None:
     session_id = v2.new()
     v2.start(session_id, "edit")
     v2.asked()

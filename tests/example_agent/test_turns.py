@@ -1,4 +1,4 @@
-"""The example agent's turns: what it says and does."""
+"""The turns of the example agent in version 1."""
 
 import json
 from collections.abc import Callable
@@ -10,10 +10,10 @@ from stdio_client import CWD, NEW, Client, Json, kind, kinds, said, selected, st
 
 Start = Callable[..., Client]
 
-# Talking.
+# -- messages --
 
 
-def test_a_reply_is_streamed_in_pieces_of_one_message(client: Client) -> None:
+def test_answer_is_streamed_in_chunks_of_one_message(client: Client) -> None:
     session_id = client.new()
     updates = client.prompt(session_id, "Hello  there,\n old friend")
     assert said(updates) == "You said: Hello  there,\n old friend. That makes 1 message so far."
@@ -34,7 +34,7 @@ def test_message_ids_can_be_left_out(agent: Start) -> None:
     assert not any("messageId" in it for it in chunks)
 
 
-def test_an_echo_repeats_every_block_of_the_prompt(agent: Start) -> None:
+def test_echo_repeats_every_block_of_the_prompt(agent: Start) -> None:
     client = agent("--echo")
     updates = client.prompt(client.new(), "context", "hello")
     assert kinds(updates) == ["user_message_chunk", "agent_message_chunk"]
@@ -42,7 +42,7 @@ def test_an_echo_repeats_every_block_of_the_prompt(agent: Start) -> None:
     assert updates[0]["messageId"] == updates[1]["messageId"] != updates[2]["messageId"]
 
 
-def test_a_delay_holds_back_the_pieces_and_can_be_cancelled(agent: Start) -> None:
+def test_delay_between_chunks_can_be_cancelled(agent: Start) -> None:
     client = agent("--delay", "600")
     session_id = client.new()
     client.cancel(session_id, client.start(session_id, "hello"))
@@ -50,20 +50,20 @@ def test_a_delay_holds_back_the_pieces_and_can_be_cancelled(agent: Start) -> Non
 
 
 @pytest.mark.parametrize("prompt", [None, "hello", ["hello"], [{"type": "text"}], [{}]])
-def test_a_prompt_that_is_none_is_refused(client: Client, prompt: object) -> None:
+def test_invalid_prompt_is_refused(client: Client, prompt: object) -> None:
     params = {"sessionId": client.new(), "prompt": prompt}
     assert client.error("session/prompt", params) == (-32602, {"field": "prompt"})
 
 
 @pytest.mark.parametrize("words", ["half \ud83d a pair", "d\u00eda \u65e5 \u2028 \U0001f600"])
-def test_any_text_comes_back_as_it_was(client: Client, words: str) -> None:
+def test_any_text_is_returned_unchanged(client: Client, words: str) -> None:
     assert words in client.reply(client.new(), words)
 
 
-# Scenes.
+# -- actions --
 
 
-def test_words_are_whole_and_their_scenes_come_in_a_fixed_order(client: Client) -> None:
+def test_whole_words_select_actions_in_a_fixed_order(client: Client) -> None:
     session_id = client.new()
     assert kinds(client.prompt(session_id, "credit, reading, planet")) == ["agent_message_chunk"]
     updates = client.prompt(session_id, "Count to 3, USAGE, title, Run, read, plan and think!")
@@ -88,7 +88,7 @@ def test_think_streams_a_thought(client: Client) -> None:
     assert len({it["messageId"] for it in thoughts}) == 1
 
 
-def test_plan_advances_until_all_is_done(client: Client) -> None:
+def test_plan_is_completed_step_by_step(client: Client) -> None:
     plans = [it for it in client.prompt(client.new(), "plan") if kind(it) == "plan"]
     assert [[entry["status"] for entry in it["entries"]] for it in plans] == [
         ["in_progress", "pending", "pending"],
@@ -98,7 +98,7 @@ def test_plan_advances_until_all_is_done(client: Client) -> None:
     ]
 
 
-def test_read_tells_of_a_file_in_the_session_folder(client: Client) -> None:
+def test_read_sends_a_file_in_the_session_folder(client: Client) -> None:
     call, done = [it for it in client.prompt(client.new(), "read") if "toolCallId" in it]
     assert (call["kind"], call["status"]) == ("read", "pending")
     assert call["locations"][0]["path"] == f"{CWD}/notes.txt"
@@ -106,7 +106,7 @@ def test_read_tells_of_a_file_in_the_session_folder(client: Client) -> None:
     assert done["content"][0]["content"]["type"] == "text"
 
 
-def test_run_tells_of_a_command_and_its_output(client: Client) -> None:
+def test_run_sends_a_command_and_its_output(client: Client) -> None:
     updates = client.prompt(client.new(), "run")
     assert statuses(updates) == ["pending", "in_progress", "completed"]
     assert updates[0]["kind"] == "execute"
@@ -142,7 +142,7 @@ def test_edit_happens_only_if_allowed(client: Client, response: Json, then: list
     assert diff["oldText"] != diff["newText"]
 
 
-def test_title_names_the_session_after_the_prompt(client: Client) -> None:
+def test_title_is_set_from_the_prompt(client: Client) -> None:
     update = client.prompt(client.new(), "Title: one two three four five six seven")[0]
     title = "Title: one two three four five"
     assert update == {"sessionUpdate": "session_info_update", "title": title}
@@ -156,9 +156,7 @@ def test_usage_grows_with_the_conversation(client: Client) -> None:
     assert 0 < first["used"] < second["used"] < second["size"]
 
 
-def test_counting_takes_a_chunk_a_number_and_next_to_no_memory(
-    agent: Start, tmp_path: Path
-) -> None:
+def test_count_sends_one_chunk_per_number_in_constant_memory(agent: Start, tmp_path: Path) -> None:
     client = agent("--memory", str(tmp_path))
     updates = client.prompt(client.new(), "count to 5000")
     assert [it["content"]["text"].strip() for it in updates] == [str(n) for n in range(1, 5001)]
@@ -167,7 +165,7 @@ def test_counting_takes_a_chunk_a_number_and_next_to_no_memory(
     assert kept.stat().st_size < 1000
 
 
-def test_a_count_without_end_can_be_cancelled(client: Client) -> None:
+def test_long_count_can_be_cancelled(client: Client) -> None:
     session_id = client.new()
     turn = client.start(session_id, f"count to {'9' * 5000}")
     client.until(lambda m: "agent_message_chunk" in json.dumps(m))
@@ -202,17 +200,17 @@ def test_crash_ends_the_process_in_the_middle_of_a_turn(agent: Start, tmp_path: 
     assert client.reply(session_id, "what did I say last") == "You said last: crash, now"
 
 
-# Memory.
+# -- memory --
 
 
 @pytest.mark.parametrize(
     "question", ["What did I say first?", "what did i say last", "how many PROMPTS"]
 )
-def test_at_first_it_remembers_nothing(client: Client, question: str) -> None:
+def test_new_session_has_no_memory(client: Client, question: str) -> None:
     assert client.reply(client.new(), question) == "I remember nothing before this."
 
 
-def test_it_answers_from_its_memory_of_the_session(client: Client) -> None:
+def test_answers_use_the_memory_of_the_session(client: Client) -> None:
     session_id = client.new()
     client.prompt(session_id, "apples")
     client.prompt(session_id, "think, plan, error", "pears")
@@ -228,13 +226,11 @@ TRANSCRIPT = "Earlier:\n\nUser: find the bug\nAgent: found.\nUser:  thanks \n"
     "handed",
     [text(TRANSCRIPT), {"type": "resource", "resource": {"uri": "x:y", "text": TRANSCRIPT}}],
 )
-def test_a_transcript_handed_over_is_remembered_as_a_model_would(
-    client: Client, handed: Json
-) -> None:
+def test_handover_becomes_part_of_the_memory(client: Client, handed: Json) -> None:
     session_id = client.new()
 
     def ask(*prompt: Json) -> str:
-        client.passed.clear()
+        client.received.clear()
         client.call("session/prompt", {"sessionId": session_id, "prompt": prompt})
         return said(client.updates(session_id))
 
@@ -244,7 +240,7 @@ def test_a_transcript_handed_over_is_remembered_as_a_model_would(
     assert ask(handed, last) == "You said last: what did I say first?"
 
 
-def test_a_block_without_a_transcript_hands_nothing_over(client: Client) -> None:
+def test_other_blocks_are_no_handover(client: Client) -> None:
     session_id = client.new()
     link = {"type": "resource_link", "uri": "file:///a", "name": "User: a"}
     prompt = [link, text("what did I say first?"), link]
@@ -252,10 +248,10 @@ def test_a_block_without_a_transcript_hands_nothing_over(client: Client) -> None
     assert said(client.updates(session_id)) == "I remember nothing before this."
 
 
-# Cancelling, and turns side by side.
+# -- cancel, and parallel turns --
 
 
-def test_cancelling_an_open_question_fails_its_tool_call(client: Client) -> None:
+def test_cancel_fails_the_call_that_waits_for_permission(client: Client) -> None:
     session_id = client.new()
     turn = client.start(session_id, "edit")
     asked = client.asked()
@@ -265,7 +261,7 @@ def test_cancelling_an_open_question_fails_its_tool_call(client: Client) -> None
     assert "hello" in client.reply(session_id, "hello")
 
 
-def test_sessions_have_turns_at_the_same_time_but_one_each(client: Client) -> None:
+def test_sessions_run_one_turn_each_at_the_same_time(client: Client) -> None:
     one, two = client.new(), client.new()
     turns = client.go_slow(one), client.go_slow(two)
     error = client.answer(client.start(one, "hello"))["error"]
@@ -276,7 +272,7 @@ def test_sessions_have_turns_at_the_same_time_but_one_each(client: Client) -> No
     client.cancel(one, turns[0])
 
 
-def test_cancelling_what_does_not_run_does_nothing(client: Client) -> None:
+def test_cancel_without_a_turn_does_nothing(client: Client) -> None:
     session_id = client.new()
     for params in ({"sessionId": session_id}, {"sessionId": "no such"}, None):
         client.send(method="session/cancel", params=params)

@@ -1,4 +1,4 @@
-"""The example agent's turns in version 2: what it says and does."""
+"""The turns of the example agent in version 2."""
 
 import base64
 import json
@@ -17,10 +17,10 @@ def states(updates: list[Json]) -> list[str]:
     return [it["state"] for it in updates if kind(it) == "state_update"]
 
 
-# Talking.
+# -- messages --
 
 
-def test_a_prompt_is_answered_at_once_and_its_turn_ends_with_a_state(v2: ClientV2) -> None:
+def test_prompt_is_answered_at_once_and_a_state_ends_the_turn(v2: ClientV2) -> None:
     session_id = v2.new()
     message_id = v2.insert(session_id, "context", "hello")
     assert not any(kind(it) == "state_update" for it in v2.updates(session_id))
@@ -38,7 +38,7 @@ def test_a_prompt_is_answered_at_once_and_its_turn_ends_with_a_state(v2: ClientV
     assert idle == {"sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn"}
 
 
-def test_an_echo_repeats_every_block_of_the_prompt(agent_v2: Start) -> None:
+def test_echo_repeats_every_block_of_the_prompt(agent_v2: Start) -> None:
     client = agent_v2("--echo", "--no-message-ids")
     session_id = client.new()
     message_id = client.insert(session_id, "context", "hello")
@@ -51,15 +51,15 @@ def test_an_echo_repeats_every_block_of_the_prompt(agent_v2: Start) -> None:
 
 
 @pytest.mark.parametrize("prompt", [None, "hello", [], ["hello"], [{"type": "text"}], [{}]])
-def test_a_prompt_that_is_none_is_refused(v2: ClientV2, prompt: object) -> None:
+def test_invalid_prompt_is_refused(v2: ClientV2, prompt: object) -> None:
     session_id = v2.new()
-    v2.passed.clear()
+    v2.received.clear()
     refused = v2.error("session/prompt", {"sessionId": session_id, "prompt": prompt})
     assert refused == (-32602, {"field": "prompt"})
     assert v2.updates(session_id) == []
 
 
-def test_a_delay_holds_back_the_pieces_and_can_be_cancelled(agent_v2: Start) -> None:
+def test_delay_between_chunks_can_be_cancelled(agent_v2: Start) -> None:
     client = agent_v2("--delay", "600")
     session_id = client.new()
     client.start(session_id, "hello")
@@ -67,10 +67,10 @@ def test_a_delay_holds_back_the_pieces_and_can_be_cancelled(agent_v2: Start) -> 
     assert kinds(client.updates(session_id)) == ["user_message", "state_update"]
 
 
-# Scenes.
+# -- actions --
 
 
-def test_the_scenes_come_in_a_fixed_order(v2: ClientV2) -> None:
+def test_actions_run_in_a_fixed_order(v2: ClientV2) -> None:
     updates = v2.prompt(v2.new(), "Count to 3, USAGE, title, Run, read, plan and think!")
     assert kinds(updates) == [
         "agent_thought_chunk",
@@ -88,7 +88,7 @@ def test_the_scenes_come_in_a_fixed_order(v2: ClientV2) -> None:
     assert said(updates) == "1 2 3"
 
 
-def test_a_plan_keeps_its_id_and_advances_until_all_is_done(v2: ClientV2) -> None:
+def test_plan_keeps_its_id_until_it_is_completed(v2: ClientV2) -> None:
     plans = [it["plan"] for it in v2.prompt(v2.new(), "plan") if kind(it) == "plan_update"]
     assert {(it["type"], it["planId"]) for it in plans} == {("items", "main")}
     assert [[entry["status"] for entry in it["entries"]] for it in plans] == [
@@ -99,7 +99,7 @@ def test_a_plan_keeps_its_id_and_advances_until_all_is_done(v2: ClientV2) -> Non
     ]
 
 
-def test_read_creates_a_tool_call_by_its_first_update(v2: ClientV2) -> None:
+def test_first_update_creates_the_tool_call(v2: ClientV2) -> None:
     call, done = [it for it in v2.prompt(v2.new(), "read") if "toolCallId" in it]
     path = f"{CWD}/notes.txt"
     assert call == {
@@ -118,7 +118,7 @@ def test_read_creates_a_tool_call_by_its_first_update(v2: ClientV2) -> None:
     }
 
 
-def test_run_shows_a_terminal_and_writes_to_it(v2: ClientV2) -> None:
+def test_run_sends_a_terminal_with_output(v2: ClientV2) -> None:
     updates = [it for it in v2.prompt(v2.new(), "run") if kind(it) != "agent_message_chunk"]
     call, started, opened, shown, *output, exited, done = updates
     terminal_id = opened["terminalId"]
@@ -180,7 +180,7 @@ def test_edit_happens_only_if_allowed(v2: ClientV2, response: Json, then: list[s
         ('/a"\\\u00e4', r'"/a\"\\\303\244/notes.txt"'),
     ],
 )
-def test_a_diff_is_a_patch_as_git_writes_it(v2: ClientV2, cwd: str, in_header: str) -> None:
+def test_diff_is_a_git_patch(v2: ClientV2, cwd: str, in_header: str) -> None:
     session_id = v2.new(cwd)
     v2.start(session_id, "edit")
     (content,) = v2.asked()["params"]["subject"]["toolCall"]["content"]
@@ -197,7 +197,7 @@ def test_a_diff_is_a_patch_as_git_writes_it(v2: ClientV2, cwd: str, in_header: s
     v2.cancel(session_id)
 
 
-def test_title_and_usage_are_told(v2: ClientV2) -> None:
+def test_title_and_usage_are_sent(v2: ClientV2) -> None:
     title, usage = v2.prompt(v2.new(), "title and usage")[:2]
     assert title == {"sessionUpdate": "session_info_update", "title": "title and usage"}
     assert usage["cost"] == {"amount": 0.0, "currency": "USD"}
@@ -205,7 +205,7 @@ def test_title_and_usage_are_told(v2: ClientV2) -> None:
     assert v2.call("session/list", {})["sessions"][0]["title"] == "title and usage"
 
 
-def test_error_ends_the_work_and_not_the_session(v2: ClientV2) -> None:
+def test_error_ends_the_turn_and_not_the_session(v2: ClientV2) -> None:
     session_id = v2.new()
     v2.insert(session_id, "error")
     idle = v2.state(session_id, "idle")
@@ -233,9 +233,7 @@ TRANSCRIPT = "Earlier:\n\nUser: find the bug\nAgent: found.\nUser:  thanks \n"
     "handed",
     [text(TRANSCRIPT), {"type": "resource", "resource": {"uri": "x:y", "text": TRANSCRIPT}}],
 )
-def test_a_transcript_handed_over_is_remembered_as_a_model_would(
-    v2: ClientV2, handed: Json
-) -> None:
+def test_handover_becomes_part_of_the_memory(v2: ClientV2, handed: Json) -> None:
     session_id = v2.new()
     prompt = [handed, text("what did I say first?")]
     v2.call("session/prompt", {"sessionId": session_id, "prompt": prompt})
@@ -245,15 +243,15 @@ def test_a_transcript_handed_over_is_remembered_as_a_model_would(
     assert updates[0]["content"] == prompt
 
 
-# Cancelling, and prompts that wait.
+# -- cancel, and waiting prompts --
 
 
-def test_cancelling_an_open_question_withdraws_it_and_cancels_its_tool_call(v2: ClientV2) -> None:
+def test_cancel_withdraws_the_permission_request(v2: ClientV2) -> None:
     session_id = v2.new()
     v2.start(session_id, "edit")
     asked = v2.asked()
     v2.cancel(session_id)
-    (withdrawn,) = [m for m in v2.passed if m.get("method") == "$/cancel_request"]
+    (withdrawn,) = [m for m in v2.received if m.get("method") == "$/cancel_request"]
     assert withdrawn["params"] == {"requestId": asked["id"]}
     updates = v2.updates(session_id)
     assert states(updates) == ["running", "requires_action", "idle"]
@@ -269,26 +267,26 @@ def test_slow_waits_until_cancelled(v2: ClientV2) -> None:
     assert v2.reply(session_id, "still there?").startswith("You said: still there?")
 
 
-def test_a_prompt_waits_until_the_one_before_it_has_ended(v2: ClientV2) -> None:
+def test_prompt_waits_for_the_previous_turn(v2: ClientV2) -> None:
     session_id = v2.new()
     v2.start(session_id, "edit")
     asked = v2.asked()
     waiting = [v2.start(session_id, "apples"), v2.start(session_id, "what did I say last?")]
     assert v2.call("session/list", {})["sessions"]
-    assert not any(m.get("id") in waiting and "result" in m for m in v2.passed)
-    v2.passed.clear()
+    assert not any(m.get("id") in waiting and "result" in m for m in v2.received)
+    v2.received.clear()
     v2.send(id=asked["id"], **selected("reject-once"))
     for _ in range(3):
         assert v2.state(session_id, "idle")["stopReason"] == "end_turn"
     updates = v2.updates(session_id)
     assert states(updates) == ["running", "idle", "running", "idle", "running", "idle"]
     ids = [it["messageId"] for it in updates if kind(it) == "user_message"]
-    answers = {m["id"]: m["result"] for m in v2.passed if "result" in m}
+    answers = {m["id"]: m["result"] for m in v2.received if "result" in m}
     assert [answers[it] for it in waiting] == [{"messageId": it} for it in ids]
     assert said(updates).endswith("You said last: apples")
 
 
-def test_cancelling_turns_away_the_prompts_that_wait(v2: ClientV2) -> None:
+def test_cancel_refuses_waiting_prompts(v2: ClientV2) -> None:
     session_id = v2.new()
     v2.go_slow(session_id)
     waiting = v2.start(session_id, "hello")
@@ -300,7 +298,7 @@ def test_cancelling_turns_away_the_prompts_that_wait(v2: ClientV2) -> None:
     assert v2.reply(session_id, "how many prompts") == "You sent 1 prompt before this one."
 
 
-def test_sessions_have_turns_at_the_same_time(v2: ClientV2) -> None:
+def test_sessions_run_turns_at_the_same_time(v2: ClientV2) -> None:
     one, two = v2.new(), v2.new()
     v2.go_slow(one)
     v2.go_slow(two)
@@ -308,15 +306,15 @@ def test_sessions_have_turns_at_the_same_time(v2: ClientV2) -> None:
     v2.cancel(one)
 
 
-def test_cancelling_what_does_not_run_does_nothing(v2: ClientV2) -> None:
+def test_cancel_without_a_turn_does_nothing(v2: ClientV2) -> None:
     session_id = v2.new()
-    v2.passed.clear()
+    v2.received.clear()
     for params in ({"sessionId": session_id}, {"sessionId": "no such"}, None):
         v2.send(method="session/cancel", params=params)
     assert "hello" in v2.reply(session_id, "hello")
 
 
-def test_it_ends_with_its_input_whatever_is_running_or_waiting(agent_v2: Start) -> None:
+def test_end_of_input_ends_running_and_waiting_turns(agent_v2: Start) -> None:
     client = agent_v2()
     session_id = client.new()
     client.go_slow(session_id)

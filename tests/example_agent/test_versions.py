@@ -1,4 +1,4 @@
-"""The example agent and versions of the protocol: which one is spoken, and what is not in it."""
+"""The protocol versions of the example agent: negotiation, differences, shared sessions."""
 
 import subprocess
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stdio_client import CWD, EXAMPLE_AGENT, NEW, PATIENCE, Client, Json, kinds, said, statuses
+from stdio_client import CWD, EXAMPLE_AGENT, NEW, TIMEOUT, Client, Json, kinds, said, statuses
 from stdio_client_v2 import HELLO, START, ClientV2
 
 StartV2 = Callable[..., ClientV2]
@@ -22,7 +22,7 @@ Start = Callable[..., Client]
         ("all", {"delete": {}, "fork": {}}),
     ],
 )
-def test_asked_for_2_or_more_it_speaks_2(
+def test_initialize_with_2_or_higher_selects_2(
     agent_v2: StartV2, requested: int, offer: str, others: Json
 ) -> None:
     answer = agent_v2("--offer", offer).call("initialize", {**HELLO, "protocolVersion": requested})
@@ -34,7 +34,7 @@ def test_asked_for_2_or_more_it_speaks_2(
     }
 
 
-def test_asked_for_1_it_speaks_1(agent_v2: StartV2) -> None:
+def test_initialize_with_1_selects_1(agent_v2: StartV2) -> None:
     client = agent_v2("--offer", "load")
     answer = client.call("initialize", {"protocolVersion": 1})
     assert answer["protocolVersion"] == 1
@@ -50,7 +50,7 @@ def test_asked_for_1_it_speaks_1(agent_v2: StartV2) -> None:
     ("flags", "requested", "supported"),
     [((), 0, [1, 2]), (("--only-v2",), 0, [2]), (("--only-v2",), 1, [2])],
 )
-def test_a_version_that_it_does_not_speak_is_refused(
+def test_unsupported_version_is_refused(
     agent_v2: StartV2, flags: tuple[str, ...], requested: int, supported: list[int]
 ) -> None:
     client = agent_v2(*flags)
@@ -60,18 +60,18 @@ def test_a_version_that_it_does_not_speak_is_refused(
 
 
 @pytest.mark.parametrize("version", ["2", None, 2.0, True, -1, 65_536])
-def test_a_version_is_a_number(v2: ClientV2, version: object) -> None:
+def test_version_must_be_a_number(v2: ClientV2, version: object) -> None:
     refused = v2.error("initialize", {**HELLO, "protocolVersion": version})
     assert refused == (-32602, {"field": "protocolVersion"})
 
 
 @pytest.mark.parametrize("info", [None, "test", {"name": "test"}])
-def test_a_client_says_who_it_is(v2: ClientV2, info: object) -> None:
+def test_client_info_is_required(v2: ClientV2, info: object) -> None:
     refused = v2.error("initialize", {"protocolVersion": 2, "info": info})
     assert refused == (-32602, {"field": "info"})
 
 
-def test_a_refused_version_changes_nothing(agent_v2: StartV2) -> None:
+def test_refused_version_changes_nothing(agent_v2: StartV2) -> None:
     client = agent_v2()
     client.call("initialize", {"protocolVersion": 1})
     assert client.error("initialize", {"protocolVersion": 2})[0] == -32602
@@ -93,12 +93,12 @@ def test_a_refused_version_changes_nothing(agent_v2: StartV2) -> None:
         "terminal/create",
     ],
 )
-def test_what_is_not_in_version_2_is_not_there(v2: ClientV2, method: str) -> None:
+def test_methods_removed_in_v2_are_not_found(v2: ClientV2, method: str) -> None:
     params = {"sessionId": v2.new(), "modeId": "ask", **NEW}
     assert v2.error(method, params) == (-32601, {"method": method})
 
 
-def test_what_is_not_offered_is_not_there(agent_v2: StartV2) -> None:
+def test_methods_that_are_not_offered_are_not_found(agent_v2: StartV2) -> None:
     client = agent_v2("--offer", "load,resume,list,close")
     params = {"sessionId": client.new(), **NEW}
     for method in ("session/delete", "session/fork"):
@@ -106,12 +106,12 @@ def test_what_is_not_offered_is_not_there(agent_v2: StartV2) -> None:
 
 
 @pytest.mark.parametrize("request_id", ["null", "2.5", "true", "[]"])
-def test_an_id_is_a_string_or_an_integer(v2: ClientV2, request_id: str) -> None:
+def test_id_must_be_a_string_or_an_integer(v2: ClientV2, request_id: str) -> None:
     v2.write(b'{"jsonrpc":"2.0","id":%s,"method":"session/list"}\n' % request_id.encode())
     assert v2.answer(None)["error"]["code"] == -32600
 
 
-def test_a_batch_is_refused_as_one(v2: ClientV2) -> None:
+def test_batch_is_refused_with_one_error(v2: ClientV2) -> None:
     v2.write(b'[{"jsonrpc":"2.0","id":1,"method":"session/list"}]\n')
     assert v2.answer(None)["error"]["code"] == -32600
 
@@ -123,18 +123,16 @@ def test_only_v2_needs_version_2() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
     )
     assert (shown.returncode, shown.stdout) == (2, "")
     assert shown.stderr == "rekindle example-agent: --only-v2 needs --protocol 2\n"
 
 
-# One memory for both.
+# -- one memory for both versions --
 
 
-def test_a_session_of_version_1_is_resumed_in_version_2(
-    agent: Start, agent_v2: StartV2, tmp_path: Path
-) -> None:
+def test_v1_session_is_resumed_in_v2(agent: Start, agent_v2: StartV2, tmp_path: Path) -> None:
     old = agent("--memory", str(tmp_path))
     session_id = old.new()
     live = old.prompt(session_id, "think, plan, read and run")
@@ -166,9 +164,7 @@ def test_a_session_of_version_1_is_resumed_in_version_2(
     assert client.reply(session_id, "how many prompts") == "You sent 2 prompts before this one."
 
 
-def test_a_session_of_version_2_is_loaded_in_version_1(
-    agent: Start, agent_v2: StartV2, tmp_path: Path
-) -> None:
+def test_v2_session_is_loaded_in_v1(agent: Start, agent_v2: StartV2, tmp_path: Path) -> None:
     new = agent_v2("--memory", str(tmp_path))
     session_id = new.new()
     live = new.prompt(session_id, "think, plan, read and run")

@@ -1,18 +1,20 @@
-"""Sessions as documents: one that has everything in it, in every form, as people will see it."""
+"""A session with every kind of item, in every format of documents."""
 
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from full_session import KEY, SESSION, everything
 from rekindle.export.acp import as_acp
+from rekindle.export.description import describe
 from rekindle.export.html import as_html
 from rekindle.export.json import as_json
 from rekindle.export.markdown import as_markdown
 from rekindle.export.redact_transcript import redact_session, redact_terminal, redact_turn
-from rekindle.model import Session
+from rekindle.model import Origin, Session
 from rekindle.store.memory import MemoryStore
 from rekindle.transcript.reducer import Transcript, fold
 
@@ -64,7 +66,7 @@ def replayed_v2(session: Session, transcript: Transcript) -> Iterator[str]:
         ("session.v2.jsonl", replayed_v2),
     ],
 )
-def test_a_session_looks_as_it_did(
+def test_documents_equal_their_golden_files(
     name: str, render: Callable[[Session, Transcript], Iterator[str]], *, update: bool
 ) -> None:
     document = "".join(render(*redacted()))
@@ -77,13 +79,13 @@ def test_a_session_looks_as_it_did(
 
 
 @pytest.mark.parametrize("render", [markdown, page, structured])
-def test_nothing_is_hidden_unless_wanted(
+def test_secrets_are_masked_only_on_request(
     render: Callable[[Session, Transcript], Iterator[str]],
 ) -> None:
     assert KEY in "".join(render(*recorded()))
 
 
-def test_the_json_is_json() -> None:
+def test_the_json_document_can_be_parsed() -> None:
     document = json.loads("".join(structured(*redacted())))
     assert (document["format"], document["version"]) == ("rekindle-session", 1)
     assert [turn["turn"] for turn in document["conversation"]] == [1, 2, 3]
@@ -99,7 +101,7 @@ def test_the_json_is_json() -> None:
 
 
 @pytest.mark.parametrize("render", [replayed_v1, replayed_v2])
-def test_the_replay_is_notifications(
+def test_the_replay_consists_of_notifications(
     render: Callable[[Session, Transcript], Iterator[str]],
 ) -> None:
     for line in render(*recorded()):
@@ -109,8 +111,16 @@ def test_the_replay_is_notifications(
         assert message["params"]["sessionId"] == SESSION
 
 
-def test_a_session_without_anything_is_a_document_too() -> None:
+def test_an_empty_session_has_documents() -> None:
     session, _ = recorded()
     for render in (markdown, page, structured):
         assert "".join(render(session, Transcript()))
     assert json.loads("".join(structured(session, Transcript())))["conversation"] == []
+
+
+def test_the_origin_of_an_imported_session_is_described() -> None:
+    session, _ = recorded()
+    origin = Origin(tool="codex", path="/f", sha256="x", entries=3)
+    fields = describe(replace(session, origin=origin))["origin"]
+    assert fields == {"tool": "codex", "path": "/f", "sha256": "x", "entries": 3}
+    assert describe(session)["origin"] is None

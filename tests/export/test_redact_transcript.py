@@ -31,7 +31,7 @@ KEY = "ghp_" + "aB3dE5gH7jK9" * 3
         ({"url": "x", "token": f"see {KEY} there"}, {"url": "x", "token": "see ghp_*** there"}),
     ],
 )
-def test_secrets_are_hidden_wherever_they_are_in_a_value(given: object, shown: object) -> None:
+def test_secrets_are_masked_anywhere_in_a_value(given: object, shown: object) -> None:
     assert redact(given) == shown
 
 
@@ -46,11 +46,11 @@ def test_secrets_are_hidden_wherever_they_are_in_a_value(given: object, shown: o
         {"mimeType": "image/png", "data": KEY},
     ],
 )
-def test_what_is_no_secret_stays(value: Any) -> None:  # noqa: ANN401 - JSON
+def test_other_values_are_unchanged(value: Any) -> None:  # noqa: ANN401 - JSON
     assert redact(value) == value
 
 
-def test_what_is_said_of_a_session_is_masked() -> None:
+def test_the_texts_of_a_session_are_masked() -> None:
     agent = AgentIdentity(name=f"a {KEY}", command=("a", "--token", "abcd1234efgh9999"))
     title = Titled(session_id="s", at_us=1, source=TitleSource.USER, title=f"use {KEY}")
     store = MemoryStore()

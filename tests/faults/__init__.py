@@ -1,5 +1,5 @@
-"""Breaking Rekindle on purpose, many times, and looking whether anything was lost.
+"""Inject faults into running Rekindle processes, and check that nothing is lost.
 
-`episodes` has the kinds of episodes, each some faults on a store of its own, at moments drawn from
-a seed; `checks` compares what the clients received with what is in the store.
+`episodes` lists the kinds of episodes: each injects some faults with a store of its own, at moments
+that a seed decides. `checks` compares the messages that clients received with the store.
 """

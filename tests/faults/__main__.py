@@ -1,8 +1,8 @@
-"""`make torture`: episodes for so many seconds, several at once, from one seed.
+"""`make torture`: run episodes of a seed for some seconds, several at once.
 
-make torture SECONDS=600 SEED="1 2 3"   three long runs, told in docs/reliability.md
-make torture SECONDS=60                 a short one, which writes nothing, unless with WRITE=1
-make torture SEED=2 EPISODE=123         one episode again
+make torture SECONDS=600 SEED="1 2 3"   three long runs, which write docs/reliability.md
+make torture SECONDS=60                 a short run; it writes the page only with WRITE=1
+make torture SEED=2 EPISODE=123         repeat one episode
 """
 
 import argparse
@@ -15,10 +15,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import crew, episodes, report
-from .crew import Order
+from . import episodes, parallel, report
 from .episodes import Outcome
-from .nursery import Nursery
+from .fork_server import ForkServer
+from .parallel import Order
 from .report import Run
 from .storage import NAMESPACE
 
@@ -27,12 +27,12 @@ _SEVERAL = 3
 
 
 def main() -> int:
-    """Run episodes; return 1 if a promise was broken."""
+    """Run episodes; return 1 if a check failed."""
     asked = arguments(sys.argv[1:])
-    _be_alone_with_mounts()
+    _unshare_mounts()
     root = Path(tempfile.mkdtemp(prefix="rekindle-faults-"))
     runs = [_run(seed, asked, root) for seed in asked.seed]
-    if asked.write or is_whole(asked):
+    if asked.write or is_complete(asked):
         report.write(runs)
     if any(run.broken for run in runs):
         return 1
@@ -40,8 +40,8 @@ def main() -> int:
     return 0
 
 
-def is_whole(asked: argparse.Namespace) -> bool:
-    """Tell whether it is a run that the document should tell of."""
+def is_complete(asked: argparse.Namespace) -> bool:
+    """Return whether this run is long enough for the document."""
     is_all = asked.kind is None and asked.episode is None
     return is_all and asked.seconds >= _LONG and len(asked.seed) >= _SEVERAL
 
@@ -62,7 +62,7 @@ def _run(seed: int, asked: argparse.Namespace, root: Path) -> Run:
 
 
 def arguments(words: list[str]) -> argparse.Namespace:
-    """Read what is asked for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="make torture", description=__doc__)
     any_seed = [random.SystemRandom().randrange(10**6)]
     parser.add_argument("--seed", type=int, nargs="+", default=any_seed)
@@ -73,8 +73,8 @@ def arguments(words: list[str]) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def _be_alone_with_mounts() -> None:
-    """Become a process whose mounts are seen by nobody else, where that is possible."""
+def _unshare_mounts() -> None:
+    """Restart in a mount namespace of its own, if possible, so that mounts stay private."""
     if os.geteuid() == 0 and not os.environ.get(NAMESPACE) and shutil.which("unshare"):
         ours = [sys.executable, "-m", __package__ or "faults", *sys.argv[1:]]
         os.environ[NAMESPACE] = "1"
@@ -84,11 +84,11 @@ def _be_alone_with_mounts() -> None:
 def _episodes(seed: int, asked: argparse.Namespace, root: Path) -> Iterator[Outcome]:
     if asked.episode is None:
         order = Order(seed, asked.seconds, root, asked.kind)
-        yield from crew.run(order)
+        yield from parallel.run(order)
         return
-    nursery = Nursery()
-    yield episodes.run(seed, asked.episode, root, nursery, asked.kind)
-    nursery.close()
+    fork_server = ForkServer()
+    yield episodes.run(seed, asked.episode, root, fork_server, asked.kind)
+    fork_server.close()
 
 
 if __name__ == "__main__":

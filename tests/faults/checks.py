@@ -1,4 +1,4 @@
-"""What must hold after every fault: functions of what the clients received and what is stored."""
+"""Checks after every fault: they compare the messages that clients received with the store."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -8,16 +8,16 @@ from pathlib import Path
 
 from rekindle.errors import SessionNotFound
 from rekindle.model import Entry, Kind
-from rekindle.store.sqlite.inspect import Examination
+from rekindle.store.sqlite.inspect import Inspection
 from rekindle.store.sqlite.store import SqliteStore
 
-from .ledger import Conversation, Serial, asked_in, said_in
+from .ledger import Conversation, Serial, agent_serials, prompt_serials
 from .violation import Violation
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a store has of one session."""
+    """The record of one session."""
 
     said: list[Serial]
     asked: list[Serial]
@@ -35,12 +35,12 @@ class Recorded:
             seqs.append(entry.seq)
             match entry.kind:
                 case Kind.UPDATE:
-                    said += said_in(entry.line)
+                    said += agent_serials(entry.line)
                     answers += b'"state":"idle"' in entry.line
                 case Kind.PROMPT:
-                    asked += asked_in(entry.line)[-1:]
+                    asked += prompt_serials(entry.line)[-1:]
                 case Kind.ANSWER:
-                    # From version 2 on, such a one only says that the prompt was taken.
+                    # In version 2, a response with a message id only accepts the prompt.
                     answers += b'"messageId"' not in entry.line
                 case Kind.GAP:
                     gaps += 1
@@ -50,7 +50,7 @@ class Recorded:
 
 
 def recorded(store_path: Path, session_id: str) -> Recorded:
-    """Read a session, as `rekindle show` would."""
+    """Read a session from the store. An unknown session gives an empty record."""
     with SqliteStore(store_path, create=False) as store:
         try:
             return Recorded.of(store.read(session_id))
@@ -68,18 +68,18 @@ def check_record(conversation: Conversation, record: Recorded) -> None:
     at = 0
     for name, piece in conversation.pieces.items():
         at = _after_piece(name, piece, said, at)
-    if not conversation.is_excused:
+    if not conversation.may_have_gaps:
         _unbroken(said)
     _in_order(record.asked, conversation.asked, "prompts are recorded in another order")
     missing = conversation.answered - set(record.asked)
-    if missing and not conversation.is_excused:
+    if missing and not conversation.may_have_gaps:
         raise Violation("a prompt is lost", str(sorted(missing)[:5]))
-    if record.answers < conversation.ended and not conversation.is_excused:
+    if record.answers < conversation.ended and not conversation.may_have_gaps:
         raise Violation("the end of a turn is lost", f"{record.answers} of {conversation.ended}")
 
 
 def _after_piece(name: str, piece: list[Serial], said: list[Serial], at: int) -> int:
-    """Return where in the record a piece ends that a connection received without a break."""
+    """Check that the updates of one connection are in the record; return the index after them."""
     if not piece:
         return at
     try:
@@ -104,7 +104,7 @@ def _once(serials: list[Serial], promise: str) -> None:
 
 
 def _unbroken(said: list[Serial]) -> None:
-    """Check that nothing is missing, also of what nobody saw: agents count what they say."""
+    """Check that no update of an agent is missing, also of those that no client received."""
     last: dict[str, int] = {}
     for who, number in said:
         if number != last.get(who, 0) + 1:
@@ -118,12 +118,14 @@ def _in_order(some: Sequence[Serial], of: Sequence[Serial], promise: str) -> Non
         raise Violation(promise, str(some))
 
 
-def check_replay(told: list[bytes], record: Recorded) -> None:
-    """Every replay tells what was recorded, which is what was told live: no more, no less."""
-    again = [serial for line in told for serial in said_in(line)]
-    prompts = [serial for line in told for serial in asked_in(line) if b"user_message" in line]
+def check_replay(replayed: list[bytes], record: Recorded) -> None:
+    """Every replay has exactly the recorded messages, in the same order."""
+    again = [serial for line in replayed for serial in agent_serials(line)]
+    prompts = [
+        serial for line in replayed for serial in prompt_serials(line) if b"user_message" in line
+    ]
     _once(again, "an update is replayed twice")
-    # Calls come with all that was told of them; what they brought stands with them.
+    # A replayed tool call includes its later updates, so results are compared without order.
     if _without_results(again) != _without_results(record.said) or set(again) != set(record.said):
         missing = [one for one in record.said if one not in set(again)]
         raise Violation("a replay differs from the record", f"lacks {missing[:5]}")
@@ -136,28 +138,28 @@ def _without_results(serials: list[Serial]) -> list[Serial]:
 
 
 def check_leases(store_path: Path) -> None:
-    """No session is held by somebody who is gone."""
-    # Call when nobody drives any.
+    """No session is leased by a process that has exited."""
+    # Call this when no Rekindle process runs.
     if store_path.exists():
         with SqliteStore(store_path, create=False) as store:
-            if driven := store.driven():
+            if driven := store.leased_ids():
                 raise Violation("a lease is stuck", str(driven))
 
 
-def check_soundness(store_path: Path) -> None:
-    """SQLite and Rekindle's own doctor find nothing wrong, without a repair."""
+def check_integrity(store_path: Path) -> None:
+    """SQLite and `rekindle doctor` find nothing wrong, without a repair."""
     if store_path.exists():
-        with Examination(store_path) as store:
+        with Inspection(store_path) as store:
             wrong = store.complaints(full=True)
             if not wrong:
                 wrong = store.unreadable_entries()
-                wrong += [f"no session {key}" for key in store.entries_without_session()]
+                wrong += [f"no session {key}" for key in store.orphaned_keys()]
         if wrong:
             raise Violation("the store is not sound", "; ".join(wrong[:3]))
 
 
-def check_no_faults_of_ours(stderr: str) -> None:
-    """Rekindle's own stderr has no traceback, and no fault that nobody thought of."""
+def check_no_internal_errors(stderr: str) -> None:
+    """No traceback and no internal error is in the stderr of Rekindle."""
     for words in ("Traceback", "a fault in Rekindle"):
         if words in stderr:
             raise Violation("a fault of Rekindle's own", stderr[-2000:])

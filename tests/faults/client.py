@@ -1,6 +1,6 @@
-"""The client as a process: it passes on what it is told to say, and notes all that it hears.
+"""The client process: it forwards messages of the harness, and writes all input to a journal.
 
-What stands in its journal it has received. It says nothing by itself, and imports little.
+The journal has exactly the bytes that the client received. The process imports little.
 """
 
 import os
@@ -12,7 +12,7 @@ _READ = 65536
 
 
 def pump(journal: Path) -> None:
-    """Pass on and note until Rekindle has closed its side. All descriptors are in place."""
+    """Forward and record until Rekindle closes its output. The descriptors are already set up."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     notes = os.open(journal, flags, 0o600)
     sources = {FROM_HARNESS: TO_REKINDLE, FROM_REKINDLE: notes}
@@ -34,5 +34,5 @@ def _write(fd: int, data: bytes) -> None:
         while data:
             data = data[os.write(fd, data) :]
     except BrokenPipeError:
-        # Rekindle does not listen any more, but may still have something to say.
+        # Rekindle does not read any more, but may still write.
         return

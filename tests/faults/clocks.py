@@ -1,4 +1,4 @@
-"""A clock that jumps back by an hour, while Rekindle waits for something, or does not."""
+"""Set the clock back by an hour, while Rekindle waits or works."""
 
 import signal
 
@@ -9,7 +9,7 @@ _TURNS = 6
 
 
 def jump_back(world: World) -> None:
-    """Set the clock of a Rekindle back, again and again; nothing hangs, nothing is out of order."""
+    """Set the clock of a Rekindle process back several times; nothing hangs or changes order."""
     first = world.editor()
     session_id = world.new_session(first)
     first.answer(first.prompt(session_id, "stream 20 4"))
@@ -18,7 +18,7 @@ def jump_back(world: World) -> None:
     request = world.begin_to_load(editor, session_id)
     for _ in range(_TURNS):
         world.count("the clock jumps back by an hour")
-        editor.rekindle.strike(signal.SIGUSR1)
+        editor.rekindle.send_signal(signal.SIGUSR1)
         editor.answer(request)
         verb = world.chance.choice(("stream 50 1", "die 20 4"))
         request = editor.prompt(session_id, verb)

@@ -1,6 +1,6 @@
-"""SIGKILL of commands that change the store as a whole, while an editor records into it.
+"""Kill commands that change the whole store, while an editor records into it.
 
-What they do to a session is done or not done. Done once more to the end, all of it is there.
+The change of each session is complete or absent. When the command runs again, it is complete.
 """
 
 import os
@@ -13,26 +13,26 @@ from typing import Any
 import apsw
 
 from rekindle.model import EntryBatch, Kind, Opened, Side
-from rekindle.store.sqlite.connection import lock_path
+from rekindle.store.sqlite.files import lock_path
 from rekindle.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, place
 from rekindle.store.sqlite.store import SqliteStore
 
-from .checks import check_soundness, recorded
+from .checks import check_integrity, recorded
 from .processes import Process, until
 from .world import World
 
 _IMPORTED = tuple(f"elsewhere-{number}" for number in range(4))
 _ENTRIES = 1500
 _LONG_AGO_US = 1_600_000_000_000_000
-_WITHIN = 0.15
-"""Within how many seconds a command is killed: most have ended by then."""
+_KILL_WITHIN = 0.15
+"""A command is killed within this time. Most commands end earlier."""
 _UPGRADE = 0.02
 _ROUNDS = 6
 _ROWS_OF_OLD = 3000
 
 
 def kill_commands(world: World) -> None:
-    """Kill one command after the other, and see that both sides of each are sound."""
+    """Kill commands, and check that the store is intact before and after each runs again."""
     bundle = _bundle(world)
     editor = world.editor()
     session_id = world.new_session(editor)
@@ -48,45 +48,45 @@ def kill_commands(world: World) -> None:
     for _ in range(_ROUNDS):
         name = world.chance.choice(sorted(commands))
         if name in {"compact", "import"}:
-            # There should be something to do for it.
+            # Give the command something to do.
             run(world, *commands["prune for good"]).wait()
         turn = editor.prompt(session_id, "stream 300 4")
         command = run(world, *commands[name])
-        time.sleep(world.chance.random() * _WITHIN)  # the moment is what is drawn
+        time.sleep(world.chance.random() * _KILL_WITHIN)  # the moment is random
         _kill(world, command, f"`rekindle {commands[name][0]}`")
-        _see_all_or_nothing(world)
+        _check_all_or_nothing(world)
         world.expect("the conversation goes on", "result" in editor.answer(turn), name)
         world.check(session_id)
         run(world, *commands["import"]).wait()
-        _see_all(world)
-    check_soundness(world.store)
+        _check_all(world)
+    check_integrity(world.store)
 
 
 def kill_migrations(world: World) -> None:
-    """Kill whoever upgrades an old store; the next one does it, and finds all that was there."""
+    """Kill upgrades of an old store; the next command completes them and loses nothing."""
     for _ in range(_ROUNDS):
-        world.begin_anew()
+        world.use_new_store()
         world.store.parent.mkdir()
-        _make_old(world.store, world.chance.randrange(1, len(MIGRATIONS)))
+        _create_old_store(world.store, world.chance.randrange(1, len(MIGRATIONS)))
         _kill_an_upgrade(world, run(world, "list"))
         run(world, "list").wait()
         seqs = recorded(world.store, "old").seqs
         world.expect("an old store is whole", len(seqs) == _ROWS_OF_OLD, str(seqs[-3:]))
-        check_soundness(world.store)
+        check_integrity(world.store)
 
 
 def _kill_an_upgrade(world: World, command: Process) -> None:
-    # Whoever upgrades a store takes its lock first, and this one had none yet.
-    until(lambda: lock_path(world.store).exists() or command.is_over())
-    time.sleep(world.chance.random() * _UPGRADE)  # the moment is what is drawn
+    # An upgrade first creates the lock file, which this store did not have.
+    until(lambda: lock_path(world.store).exists() or command.has_ended())
+    time.sleep(world.chance.random() * _UPGRADE)  # the moment is random
     _kill(world, command, "an upgrade of the store")
 
 
 def _kill(world: World, command: Process, name: str) -> None:
-    """Kill a command; one that was faster than that does not count."""
-    if not command.is_over():
+    """Kill a command, and count the fault unless the command had ended."""
+    if not command.has_ended():
         world.count(f"kill {name}")
-    command.strike(signal.SIGKILL)
+    command.send_signal(signal.SIGKILL)
     command.wait()
 
 
@@ -95,23 +95,23 @@ def run(world: World, *arguments: str) -> Process:
     errors = os.open(world.folder / "commands.stderr", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     command, *rest = arguments
     order = {"arguments": [command, "--store", str(world.store), *rest], "environ": {}}
-    pid = world.nursery.start("warm", (nothing, nothing, errors), order)
+    pid = world.fork_server.start("warm", (nothing, nothing, errors), order)
     os.close(nothing)
     os.close(errors)
     return world.watch(Process(f"rekindle {command}", pid))
 
 
 def _bundle(world: World) -> Path:
-    """Write a bundle of sessions from elsewhere."""
+    """Write a bundle of sessions of another store."""
     here, world.store = world.store, world.folder / "elsewhere.db"
     with SqliteStore(world.store) as store:
         for session_id in _IMPORTED:
             opened = Opened(session_id=session_id, at_us=_LONG_AGO_US, cwd="/elsewhere")
-            prompt = _said(
+            prompt = _entries(
                 session_id, Kind.PROMPT, b'{"prompt":[{"type":"text","text":"elsewhere"}]}'
             )
             lines = b"\n".join(b'{"said":%d}' % number for number in range(_ENTRIES - 1))
-            update = _said(session_id, Kind.UPDATE, lines, _ENTRIES - 1)
+            update = _entries(session_id, Kind.UPDATE, lines, _ENTRIES - 1)
             store.write([opened, prompt, update], sync=True)
     bundle = world.folder / "bundle"
     run(world, "export", "--all", "--format", "bundle", "-o", str(bundle)).wait()
@@ -119,32 +119,32 @@ def _bundle(world: World) -> Path:
     return bundle
 
 
-def _said(session_id: str, kind: Kind, data: bytes, count: int = 1) -> EntryBatch:
+def _entries(session_id: str, kind: Kind, data: bytes, count: int = 1) -> EntryBatch:
     side = Side.CLIENT if kind is Kind.PROMPT else Side.AGENT
     return EntryBatch(
         session_id=session_id, side=side, kind=kind, at_us=_LONG_AGO_US, data=data, count=count
     )
 
 
-def _see_all_or_nothing(world: World) -> None:
+def _check_all_or_nothing(world: World) -> None:
     for session_id in _IMPORTED:
         count = len(recorded(world.store, session_id).seqs)
         world.expect("a session is there or not", count in {0, _ENTRIES}, f"{count} entries")
 
 
-def _see_all(world: World) -> None:
+def _check_all(world: World) -> None:
     for session_id in _IMPORTED:
         count = len(recorded(world.store, session_id).seqs)
         world.expect("what was imported is there", count == _ENTRIES, f"{count} entries")
 
 
-def _make_old(path: Path, schema: int) -> None:
-    """Make a store as an earlier Rekindle did."""
+def _create_old_store(path: Path, schema: int) -> None:
+    """Create a store with an earlier schema."""
     with closing(apsw.Connection(str(path))) as db:
-        _fill_old(db, schema)
+        _fill_old_store(db, schema)
 
 
-def _fill_old(db: Any, schema: int) -> None:  # noqa: ANN401 - an apsw connection
+def _fill_old_store(db: Any, schema: int) -> None:  # noqa: ANN401 - an apsw connection
     db.pragma("journal_mode", "wal")
     with db:
         for step in MIGRATIONS[:schema]:

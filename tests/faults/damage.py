@@ -1,9 +1,9 @@
-"""Bits that flip and pages that are torn, in a store that nobody has open, or that is in use.
+"""Flip bits and tear pages of a store that is closed, or in use.
 
-What a disk has lost cannot be brought back, so less is asked for here: an editor is never kept
-from its conversation; whoever opens the store gets what can be read of it, in its order, in a store
-that is sound; the user is told how much was saved and lost; and what is said from then on is
-recorded, or the user is told that it is not.
+Lost data cannot come back, so these checks are weaker: a conversation always continues. The next
+process that opens the store recovers the readable entries, in order, into an intact store. The user
+learns how many entries were recovered and lost. New messages are recorded, or the user learns that
+they are not.
 """
 
 import json
@@ -12,10 +12,10 @@ from pathlib import Path
 
 from rekindle.errors import StoreError
 from rekindle.model import Kind, Page
-from rekindle.store.sqlite.quarantine import in_words, reports
+from rekindle.store.sqlite.quarantine import reports
 from rekindle.store.sqlite.store import SqliteStore
 
-from .checks import Recorded, check_no_faults_of_ours, check_soundness, recorded
+from .checks import Recorded, check_integrity, check_no_internal_errors, recorded
 from .editor import Editor
 from .processes import until
 from .violation import Violation
@@ -26,96 +26,96 @@ _CUT = "the store is cut off"
 _LOST = "entries could not be recorded and are lost"
 _WAITS = "to be recorded when the store works again"
 _LEAST_SAVED = 0.25
-"""Which part of what was said, at least, however many pages were harmed."""
+"""The smallest share of the messages that recovery must save."""
 
 
 def damage(world: World) -> None:
-    """Damage the store between two editors, or before the first one has left it."""
+    """Damage the store after the first editor has left or was killed."""
     editor = world.editor()
     session_id = world.new_session(editor)
-    _talk(editor, session_id, "stream 400 4")
+    _run_turn(editor, session_id, "stream 400 4")
     is_killed = world.chance.random() < 0.5
     if is_killed:
-        editor.rekindle.strike(signal.SIGKILL)
-        world.lay_down(editor)
+        editor.rekindle.send_signal(signal.SIGKILL)
+        world.check_after_exit(editor)
     else:
         world.leave(editor)
-    how = world.chance.choice(sorted(HARM))
-    HARM[how](world, _file_to_harm(world))
+    how = world.chance.choice(sorted(DAMAGES))
+    DAMAGES[how](world, _file_to_damage(world))
     world.count(how)
-    world.ledger[session_id].is_excused = True
-    heir = world.editor()
-    told = _go_on(world, heir)
-    # All of it is read for that, which is when hidden damage is found.
-    heir.answer(world.begin_to_load(heir, session_id))
-    _hang_up(world, heir)
-    _see_what_is_said(world, heir, told)
-    _see_what_is_saved(world, heir)
+    world.ledger[session_id].may_have_gaps = True
+    next_editor = world.editor()
+    told = _run_new_session(world, next_editor)
+    # Loading reads the whole session, which reveals hidden damage.
+    next_editor.answer(world.begin_to_load(next_editor, session_id))
+    _hang_up(world, next_editor)
+    _check_new_session(world, next_editor, told)
+    _check_reports(world, next_editor)
     if how == _CUT:
-        _see_it_in_order(world, session_id)
+        _check_order(world, session_id)
     else:
-        _see_most_of_it(world, heir, session_id)
+        _check_most_is_recovered(world, next_editor, session_id)
     world.forget(*world.ledger)
-    world.begin_anew()
+    world.use_new_store()
 
 
 def damage_in_use(world: World) -> None:
-    """Damage the store in the middle of a turn; see that its editor can go on, and an heir."""
+    """Damage the store in the middle of a turn; this editor and the next one continue."""
     editor = world.editor()
     session_id = world.new_session(editor)
-    _talk(editor, session_id, "stream 400 4")
+    _run_turn(editor, session_id, "stream 400 4")
     turn = editor.prompt(session_id, "stream 400 1")
     enough = 400 + world.chance.randrange(400)
     until(lambda: editor.has_received(session_id, enough))
-    how = world.chance.choice(sorted(HARM))
-    HARM[how](world, _file_to_harm(world))
+    how = world.chance.choice(sorted(DAMAGES))
+    DAMAGES[how](world, _file_to_damage(world))
     world.count(f"{how}, in the middle of a turn")
-    world.ledger[session_id].is_excused = True
+    world.ledger[session_id].may_have_gaps = True
     answer = editor.answer(turn)
     world.expect("the conversation goes on", "result" in answer, str(answer))
-    _talk(editor, session_id, "stream 50 4")
-    told = _go_on(world, editor)
-    world.ledger[told].is_excused = True
+    _run_turn(editor, session_id, "stream 50 4")
+    told = _run_new_session(world, editor)
+    world.ledger[told].may_have_gaps = True
     _hang_up(world, editor)
-    # What is damaged where nobody had to read is found by whoever reads it first.
-    heir = world.editor()
+    # Damage in pages that were not read yet is found by the next reader.
+    next_editor = world.editor()
     for one in (session_id, told):
-        heir.answer(world.begin_to_load(heir, one))
-    told_by_heir = _go_on(world, heir)
-    _hang_up(world, heir)
-    _see_what_is_said(world, heir, told_by_heir)
-    _see_what_is_said(world, editor, told, heir)
-    _see_what_is_saved(world, editor, heir)
+        next_editor.answer(world.begin_to_load(next_editor, one))
+    told_by_heir = _run_new_session(world, next_editor)
+    _hang_up(world, next_editor)
+    _check_new_session(world, next_editor, told_by_heir)
+    _check_new_session(world, editor, told, next_editor)
+    _check_reports(world, editor, next_editor)
     if how != _CUT:
-        _see_most_of_it(world, heir, session_id)
+        _check_most_is_recovered(world, next_editor, session_id)
     world.forget(*world.ledger)
-    world.begin_anew()
+    world.use_new_store()
 
 
 def _hang_up(world: World, editor: Editor) -> None:
     editor.hang_up()
-    editor.wait_for_the_end()
+    editor.wait_for_exit()
     world.editors.remove(editor)
 
 
-def _go_on(world: World, editor: Editor) -> str:
-    """Have a conversation in a new session; return its id."""
+def _run_new_session(world: World, editor: Editor) -> str:
+    """Run turns in a new session; return its id."""
     session_id = world.new_session(editor)
-    _talk(editor, session_id, "stream 50 4")
-    _talk(editor, session_id, "stream 50 4")
+    _run_turn(editor, session_id, "stream 50 4")
+    _run_turn(editor, session_id, "stream 50 4")
     return session_id
 
 
-def _talk(editor: Editor, session_id: str, words: str) -> None:
+def _run_turn(editor: Editor, session_id: str, words: str) -> None:
     answer = editor.answer(editor.prompt(session_id, words))
     if "result" not in answer:
         raise Violation("a damaged store keeps an editor from its conversation", str(answer))
 
 
-def _see_what_is_said(world: World, editor: Editor, session_id: str, *others: Editor) -> None:
-    """See that what was said since is in the record, or that the user was told that it is not."""
+def _check_new_session(world: World, editor: Editor, session_id: str, *others: Editor) -> None:
+    """Check that new messages are recorded, or that the user learned that they are not."""
     stderr = "".join(it.stderr.read_text(errors="replace") for it in (editor, *others))
-    check_no_faults_of_ours(stderr)
+    check_no_internal_errors(stderr)
     try:
         said = recorded(world.store, session_id).said
     except StoreError as error:
@@ -125,8 +125,8 @@ def _see_what_is_said(world: World, editor: Editor, session_id: str, *others: Ed
         raise Violation("what is lost is not told", f"{len(said)} recorded, and {stderr!r}")
 
 
-def _see_most_of_it(world: World, editor: Editor, session_id: str) -> None:
-    """See that of what was said before the damage most is there, whatever session it is in now."""
+def _check_most_is_recovered(world: World, editor: Editor, session_id: str) -> None:
+    """Check that most messages from before the damage are in the store, in any session."""
     if "was set aside as" not in editor.stderr.read_text(errors="replace"):
         return
     said = {one for piece in world.ledger[session_id].pieces.values() for one in piece}
@@ -137,22 +137,22 @@ def _see_most_of_it(world: World, editor: Editor, session_id: str) -> None:
         raise Violation("what can be read is not saved", f"{len(said & saved)} of {len(said)}")
 
 
-def _see_what_is_saved(world: World, *editors: Editor) -> None:
-    """See that a store that was set aside was told of with its counts, and what came of it."""
+def _check_reports(world: World, *editors: Editor) -> None:
+    """Check that each quarantined store was reported with correct counts, and is kept."""
     stderr = "".join(it.stderr.read_text(errors="replace") for it in editors)
     told = reports(world.store)
     for report in told:
-        if in_words(report) not in stderr:
+        if report.text not in stderr:
             raise Violation("what was saved is not told", f"{report} and {stderr!r}")
         if not Path(report.path).exists():
             raise Violation("a damaged store is not kept", report.path)
-        check_soundness(world.store)
+        check_integrity(world.store)
     if len(told) == 1 and (lost := _marked_as_lost(world)) != told[0].entries_lost:
         raise Violation("the user is told a wrong number", f"{lost} are lost, and {told[0]}")
 
 
 def _marked_as_lost(world: World) -> int:
-    """Return how many entries are lost, by the gaps in all sessions."""
+    """Return the number of lost entries, from the gaps in all sessions."""
     with SqliteStore(world.store, create=False) as store:
         sessions = store.sessions(Page(limit=1000, with_unopened=True))
         lines = [
@@ -164,8 +164,8 @@ def _marked_as_lost(world: World) -> int:
     return sum(json.loads(line)["lostEntries"] for line in lines)
 
 
-def _see_it_in_order(world: World, session_id: str) -> None:
-    """See that what is left is in its order. Other harm may change words, which nothing tells."""
+def _check_order(world: World, session_id: str) -> None:
+    """Check that the recovered messages are in order. Other damage may change their text."""
     received = world.ledger[session_id].pieces
     places = {serial: at for at, serial in enumerate(it for one in received.values() for it in one)}
     saved = [places[it] for it in recorded(world.store, session_id).said if it in places]
@@ -173,10 +173,10 @@ def _see_it_in_order(world: World, session_id: str) -> None:
         raise Violation("what was saved is in another order", str(saved))
 
 
-# -- harm -------------------------------------------------------------------------------
+# -- kinds of damage -------------------------------------------------------------------------------
 
 
-def _file_to_harm(world: World) -> Path:
+def _file_to_damage(world: World) -> Path:
     log = world.store.with_name(world.store.name + "-wal")
     files = [file for file in (world.store, log) if file.exists() and file.stat().st_size]
     return world.chance.choice(files)
@@ -190,7 +190,7 @@ def _flip(world: World, file: Path) -> None:
 
 
 def _tear(world: World, file: Path) -> None:
-    """Put half a page of nothing, or of another page, where a page should be."""
+    """Replace half a page with zeros or with half of another page."""
     data = file.read_bytes()
     begin = world.chance.randrange(max(1, len(data) // _PAGE)) * _PAGE + _PAGE // 2
     other = world.chance.randrange(max(1, len(data) // _PAGE)) * _PAGE
@@ -199,7 +199,7 @@ def _tear(world: World, file: Path) -> None:
 
 
 def _put(file: Path, at: int, data: bytes) -> None:
-    """Write in place: somebody may be writing elsewhere in it."""
+    """Write in place, because another process may write elsewhere in the file."""
     with file.open("r+b") as opened:
         opened.seek(at)
         opened.write(data)
@@ -210,7 +210,7 @@ def _cut_off(world: World, file: Path) -> None:
         opened.truncate(world.chance.randrange(file.stat().st_size))
 
 
-HARM = {
+DAMAGES = {
     "bits flip in the store": _flip,
     "a page of the store is torn": _tear,
     _CUT: _cut_off,

@@ -1,4 +1,4 @@
-"""An editor: a client process, the Rekindle that it talks to, and what has passed between them."""
+"""An editor: a client process, its Rekindle process, and the messages between them."""
 
 import itertools
 import json
@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .held import Held
-from .ledger import Ledger, Serial, said_in
-from .nursery import HERE, Nursery
-from .processes import MARK, PATIENCE, Process, ends, marked, until
+from .fork_server import HERE, ForkServer
+from .ledger import Ledger, Serial, agent_serials
+from .processes import MARK, TIMEOUT, Process, ends, processes_with_mark, until
+from .resource_usage import ResourceUsage
 from .violation import Violation
 
 Json = dict[str, Any]
@@ -25,11 +25,11 @@ _ENDED = ("the agent was killed", "the agent exited", "the agent ended")
 
 
 class Editor:
-    """One connection. Nothing is read but what the client process has noted."""
+    """One connection. It knows only the messages in the journal of the client process."""
 
     def __init__(  # noqa: PLR0913 - where, what, with what
         self,
-        nursery: Nursery,
+        fork_server: ForkServer,
         folder: Path,
         name: str,
         store: Path,
@@ -56,13 +56,13 @@ class Editor:
         self._asked: dict[int, tuple[str, str | None, Serial | None]] = {}
         """Open requests: method, session, prompt."""
         self._taken: dict[str, list[int]] = {}
-        """Prompts of version 2 that were taken, by session: their turns end with a state."""
+        """Accepted prompts of version 2, by session. Their turns end with an idle state."""
         self._answers: dict[int, Json] = {}
-        self._told: dict[int, list[bytes]] = {}
-        """What was told again for a request to load."""
-        self.has_greeted = False
-        self.held: Held | None = None
-        """What its Rekindle had in hand at the beginning."""
+        self._replayed: dict[int, list[bytes]] = {}
+        """The replayed lines for each request to load."""
+        self.is_initialized = False
+        self.usage_at_start: ResourceUsage | None = None
+        """The resources of the Rekindle process at its start."""
         self._at = 0
         self._begun = b""
         arguments = ["run", "--store", str(store), "--grace", "0.2"]
@@ -71,32 +71,32 @@ class Editor:
             "environ": {MARK: self.mark},
             **order,
         }
-        self._start(nursery, way, started)
+        self._start(fork_server, way, started)
 
-    def _start(self, nursery: Nursery, way: str, order: Json) -> None:
+    def _start(self, fork_server: ForkServer, way: str, order: Json) -> None:
         rekindle_in, to_rekindle = os.pipe()
         from_rekindle, rekindle_out = os.pipe()
         client_in, self._to_client = os.pipe()
         errors = os.open(self.stderr, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        pid = nursery.start(way, (rekindle_in, rekindle_out, errors), order)
+        pid = fork_server.start(way, (rekindle_in, rekindle_out, errors), order)
         self.rekindle = Process("rekindle", pid)
         noting = {"journal": str(self.journal), "environ": {}}
-        pid = nursery.start("client", (client_in, to_rekindle, from_rekindle), noting)
+        pid = fork_server.start("client", (client_in, to_rekindle, from_rekindle), noting)
         self.client = Process("client", pid)
         for fd in (rekindle_in, to_rekindle, from_rekindle, rekindle_out, client_in, errors):
             os.close(fd)
 
-    # -- saying -------------------------------------------------------------------------
+    # -- sending -------------------------------------------------------------------------
 
     @property
-    def greeting(self) -> Json:
-        """What it says of itself."""
+    def initialize_params(self) -> Json:
+        """The params of `initialize`."""
         if self.version == 1:
             return {"protocolVersion": 1, "clientCapabilities": {}}
         return {"protocolVersion": 2, "info": {"name": "harness", "version": "1"}}
 
     def request(self, method: str, params: Json, prompt: Serial | None = None) -> int:
-        """Have the client send a request; return its id."""
+        """Let the client send a request; return its id."""
         number = next(self._ids)
         self._asked[number] = (method, params.get("sessionId"), prompt)
         self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
@@ -110,11 +110,11 @@ class Editor:
         try:
             os.write(self._to_client, line)
         except BrokenPipeError:
-            # The client was killed: nobody said that.
+            # The client was killed, so the message was not sent.
             return
 
     def prompt(self, session_id: str, words: str) -> int:
-        """Begin a turn; return the id of its request."""
+        """Start a turn; return the id of its request."""
         serial = (self._token, next(self._prompts))
         self.ledger[session_id].asked.append(serial)
         text = f"do {words} <{serial[0]}.{serial[1]}>"
@@ -127,57 +127,57 @@ class Editor:
             os.close(self._to_client)
             self._to_client = -1
 
-    # -- hearing ------------------------------------------------------------------------
+    # -- receiving ------------------------------------------------------------------------
 
-    def take_in(self) -> None:
-        """Read on in the journal."""
+    def read_journal(self) -> None:
+        """Read the new part of the journal."""
         with self.journal.open("rb") as journal:
             journal.seek(self._at)
             data = journal.read()
         self._at += len(data)
         *lines, self._begun = (self._begun + data).split(b"\n")
         for line in lines:
-            self._hear(line)
+            self._receive(line)
 
-    def _hear(self, line: bytes) -> None:
+    def _receive(self, line: bytes) -> None:
         try:
             message: Json = json.loads(line)
             is_message = isinstance(message, dict)
         except ValueError:
             is_message = False
         if not is_message:
-            # An agent's garbage goes by.
+            # Ignore lines of the agent that are not messages.
             return
         if message.get("method") == "session/update":
-            self._hear_update(message["params"]["sessionId"], message["params"]["update"], line)
+            self._receive_update(message["params"]["sessionId"], message["params"]["update"], line)
         elif "method" not in message and message.get("id") in self._asked:
-            self._hear_answer(message["id"], message)
+            self._receive_response(message["id"], message)
 
-    def _hear_answer(self, number: int, message: Json) -> None:
+    def _receive_response(self, number: int, message: Json) -> None:
         method, session_id, prompt = self._asked[number]
         if "result" in message:
-            self._hear_success(method, session_id, message["result"])
+            self._receive_result(method, session_id, message["result"])
         if prompt is not None and session_id is not None:
             if self.version > 1 and "result" in message:
                 self._taken.setdefault(session_id, []).append(number)
                 return
-            self._hear_end(session_id, number, message)
+            self._turn_ended(session_id, number, message)
         else:
             del self._asked[number]
             self._answers[number] = message
 
-    def _hear_end(self, session_id: str, number: int, message: Json) -> None:
-        """Note that a turn has ended."""
+    def _turn_ended(self, session_id: str, number: int, message: Json) -> None:
+        """Record the end of a turn."""
         _, _, prompt = self._asked.pop(number)
         self._answers[number] = message
         if prompt is not None:
             self.ledger[session_id].answered.add(prompt)
         self.ledger[session_id].ended += "result" in message
 
-    def _hear_success(self, method: str, session_id: str | None, result: Json) -> None:
+    def _receive_result(self, method: str, session_id: str | None, result: Json) -> None:
         match method:
             case "initialize":
-                self.has_greeted = True
+                self.is_initialized = True
             case "session/new":
                 self.opened.add(result["sessionId"])
             case "session/load" | "session/resume" if session_id is not None:
@@ -185,39 +185,40 @@ class Editor:
             case _:
                 pass
 
-    def _hear_update(self, session_id: str, update: Json, line: bytes) -> None:
+    def _receive_update(self, session_id: str, update: Json, line: bytes) -> None:
         for number, (method, of, _) in self._asked.items():
             if method in _LOADING and of == session_id:
-                self._told.setdefault(number, []).append(line)
+                self._replayed.setdefault(number, []).append(line)
                 return
         if session_id in self.ledger:
-            self.ledger[session_id].pieces[self.name].extend(said_in(line))
+            self.ledger[session_id].pieces[self.name].extend(agent_serials(line))
         if update.get("state") == "idle" and self._taken.get(session_id):
             failed = update.get("stopReason") == "error"
             outcome = {"error": update.get("error")} if failed else {"result": update}
-            self._hear_end(session_id, self._taken[session_id].pop(0), outcome)
+            self._turn_ended(session_id, self._taken[session_id].pop(0), outcome)
 
-    def told(self, request: int) -> list[bytes]:
-        """Return what was told again before a request to load was answered."""
-        return self._told.get(request, [])
+    def replayed(self, request: int) -> list[bytes]:
+        """Return the lines that were replayed before the response to a request to load."""
+        return self._replayed.get(request, [])
 
     def is_open(self, request: int) -> bool:
-        self.take_in()
+        self.read_journal()
         return request in self._asked
 
-    def answer(self, request: int, patience: float = PATIENCE) -> Json:
-        """Return the answer to a request. Raises Violation if none comes."""
-        until(lambda: not self.is_open(request) or self.rekindle.is_over(), patience)
-        self.take_in()
+    def answer(self, request: int, timeout: float = TIMEOUT) -> Json:
+        """Wait for the response to a request. Raises Violation if none comes."""
+        until(lambda: not self.is_open(request) or self.rekindle.has_ended(), timeout)
+        self.read_journal()
         if request not in self._answers:
             method = self._asked[request][0]
             raise Violation("a request is not answered", f"{method} by {self.name}")
         return self._answers.pop(request)
 
     def insist(self, ask: Callable[[], int]) -> tuple[int, Json]:
-        """Return a request and its answer; ask again if it came before the agent's end was known.
+        """Send a request, and repeat it once if the agent exited; return its id and response.
 
-        Nobody can say what a dying agent has made of it, so the client is told, and may ask again.
+        It is unknown whether a dying agent handled a request, so the client gets an error and may
+        try again.
         """
         request = ask()
         answer = self.answer(request)
@@ -227,20 +228,20 @@ class Editor:
         return request, answer
 
     def result(self, method: str, params: Json) -> Json:
-        """Return the result of a request. Raises Violation if it has none."""
+        """Send a request; return its result. Raises Violation if it fails."""
         _, answer = self.insist(lambda: self.request(method, params))
         if "result" not in answer:
             raise Violation("a request is refused", f"{method}: {answer['error']}")
         return answer["result"]
 
     def settle(self) -> None:
-        """See all open requests answered."""
+        """Wait for the responses to all open requests."""
         for request in list(self._asked):
             self.answer(request)
 
     def has_received(self, session_id: str, count: int) -> bool:
-        """Tell whether so much of a session has come, all connections together."""
-        self.take_in()
+        """Return whether all connections together have received `count` updates of a session."""
+        self.read_journal()
         return self.ledger[session_id].received >= count
 
     @property
@@ -250,23 +251,27 @@ class Editor:
     # -- the end ------------------------------------------------------------------------
 
     def agents(self) -> dict[int, str]:
-        """Return all that lives of what Rekindle has started."""
-        return {pid: it for pid, it in marked(self.mark).items() if pid != self.rekindle.pid}
+        """Return the running processes that Rekindle has started."""
+        return {
+            pid: it
+            for pid, it in processes_with_mark(self.mark).items()
+            if pid != self.rekindle.pid
+        }
 
-    def wait_for_the_end(self, patience: float = PATIENCE) -> None:
-        """See both processes end, and all that they have started."""
-        self.rekindle.wait(patience)
+    def wait_for_exit(self, timeout: float = TIMEOUT) -> None:
+        """Wait for the end of both processes, and of all that they have started."""
+        self.rekindle.wait(timeout)
         self.hang_up()
-        self.client.strike(signal.SIGCONT)
-        self.client.wait(patience)
-        self.take_in()
+        self.client.send_signal(signal.SIGCONT)
+        self.client.wait(timeout)
+        self.read_journal()
         while left := self.agents():
             for pid, command in left.items():
-                if not ends(pid, patience):
+                if not ends(pid, timeout):
                     raise Violation("a process is left behind", f"{pid}: {command}")
 
     def close(self) -> None:
-        """Leave nothing behind, whatever happened."""
+        """End both processes."""
         self.hang_up()
         for process in (self.rekindle, self.client):
             process.close()

@@ -1,4 +1,4 @@
-"""Episodes: which kinds there are, and running one that a seed and a number name."""
+"""The kinds of episodes, and how to run the episode of a seed and a number."""
 
 import random
 import time
@@ -11,16 +11,16 @@ from pathlib import Path
 from . import (
     clocks,
     commands,
-    crowd,
+    contention,
     damage,
     endurance,
     imports,
     misbehaving,
+    pending_changes,
     storage,
     strikes,
-    waiting,
 )
-from .nursery import Nursery
+from .fork_server import ForkServer
 from .violation import Violation
 from .world import World
 
@@ -45,10 +45,10 @@ KINDS: dict[str, tuple[Kind, int]] = {
     "agents that never exit": (misbehaving.never_exit, 5),
     "a client that does not read": (lambda world: misbehaving.do_not_read(world, 1.0), 5),
     _LONGEST: (misbehaving.do_not_read_for_a_minute, 0),
-    "a crowd": (crowd.all_at_once, 5),
+    "a crowd": (contention.all_at_once, 5),
     "a clock that jumps": (clocks.jump_back, 5),
     "a store that fails": (storage.all_of_them, 5),
-    "kills while something waits": (_again_and_again(waiting.kill_while_it_waits, 3), 10),
+    "kills while something waits": (_again_and_again(pending_changes.kill_while_pending, 3), 10),
     "commands that are killed": (commands.kill_commands, 8),
     "imports that are killed": (imports.kill_imports, 3),
     "upgrades that are killed": (commands.kill_migrations, 5),
@@ -56,12 +56,12 @@ KINDS: dict[str, tuple[Kind, int]] = {
     "damage to a store in use": (_again_and_again(damage.damage_in_use, 4), 8),
     "endurance": (endurance.endure, 2),
 }
-"""Each with how often it comes, compared to others."""
+"""Each kind with its relative frequency."""
 
 
 @dataclass
 class Outcome:
-    """What came of an episode."""
+    """The result of an episode."""
 
     seed: int
     number: int
@@ -75,7 +75,7 @@ class Outcome:
 
 
 def kind_of(seed: int, number: int) -> str:
-    """Return what kind an episode is of: the first ones are one of each, the longest before all."""
+    """Return the kind of an episode. A run starts with one of each kind, the longest first."""
     chance = random.Random(f"{seed}")  # noqa: S311 - as below
     others = [kind for kind in KINDS if kind != _LONGEST]
     first = [_LONGEST, *chance.sample(others, len(others))]
@@ -86,13 +86,15 @@ def kind_of(seed: int, number: int) -> str:
     return chance.choices(list(KINDS), weights)[0]
 
 
-def run(seed: int, number: int, root: Path, nursery: Nursery, only: str | None = None) -> Outcome:
-    """Run one episode; a failed one keeps its folder."""
-    # A text, because a hash of a tuple is another in each process.
+def run(
+    seed: int, number: int, root: Path, fork_server: ForkServer, only: str | None = None
+) -> Outcome:
+    """Run one episode. A failed episode keeps its folder."""
+    # A string, because the hash of a tuple differs between processes.
     chance = random.Random(f"{seed}/{number}")  # noqa: S311 - a seed that can be given again
     kind = only or kind_of(seed, number)
     begin = time.monotonic()
-    world = World(root / f"{seed}-{number}", nursery, chance)
+    world = World(root / f"{seed}-{number}", fork_server, chance)
     outcome = Outcome(seed, number, kind)
     try:
         KINDS[kind][0](world)

@@ -1,7 +1,7 @@
-"""SIGKILL of an import from another tool's file, which grows, while an editor records.
+"""Kill an import of another tool's growing file, while an editor records.
 
-A long session comes in parts. What is there after a kill is how the session begins; the next import
-goes on from there, and nothing is there twice, beside it or in it.
+A long session is imported in parts. After a kill, the store has the beginning of the session. The
+next import continues there, and imports nothing twice.
 """
 
 import signal
@@ -24,11 +24,11 @@ from .world import World
 _ROUNDS = 2
 _TURNS = 400
 _ANSWERS = 80
-"""So many that each round has more than is written at once."""
+"""Enough that each round has more entries than one part."""
 _WITHIN = 1.0
-"""Within how many seconds it is killed: it takes about as long."""
+"""The import is killed within this time. It takes about as long."""
 _BETWEEN_PARTS = 0.6
-"""How often it is killed when one part is written, and others are not."""
+"""The share of kills between two parts."""
 
 _LAST = """
     select place + lines - 1 from stretch where place between ? and ? order by place desc limit 1
@@ -38,7 +38,7 @@ _Lines = list[bytes]
 
 
 def kill_imports(world: World) -> None:
-    """Kill one import after the other, and see that the last one has everything, once."""
+    """Kill imports, and check that the last one has imported every entry once."""
     file = ClaudeFile(cwd="/elsewhere")
     editor = world.editor()
     session_id = world.new_session(editor)
@@ -70,17 +70,17 @@ def kill_imports(world: World) -> None:
 def _kill_an_import(world: World, path: Path, session_id: str, before: int) -> None:
     command = run(world, "import", str(path))
     if world.chance.random() < _BETWEEN_PARTS:
-        until(lambda: command.is_over() or _length(world.store, session_id) > before)
+        until(lambda: command.has_ended() or _length(world.store, session_id) > before)
     else:
-        time.sleep(world.chance.random() * _WITHIN)  # the moment is what is drawn
-    if not command.is_over():
+        time.sleep(world.chance.random() * _WITHIN)  # the moment is random
+    if not command.has_ended():
         world.count("kill an import from another tool")
-    command.strike(signal.SIGKILL)
+    command.send_signal(signal.SIGKILL)
     command.wait()
 
 
 def _length(store: Path, session_id: str) -> int:
-    """Return how many entries are there, in the shortest way."""
+    """Return the number of entries with as few queries as possible."""
     with closing(apsw.Connection(str(store), flags=apsw.SQLITE_OPEN_READONLY)) as db:
         found = db.execute("select key from session where id = ?", (session_id,)).fetchall()
         within = places(found[0][0]) if found else (0, 0)
@@ -101,9 +101,9 @@ def _write(file: ClaudeFile, path: Path) -> Path:
 
 
 def _imported_elsewhere(world: World, path: Path, session_id: str) -> _Lines:
-    """Return what an import makes of a file that nobody disturbs."""
+    """Return the lines that an undisturbed import writes."""
     here = world.store
-    world.begin_anew()
+    world.use_new_store()
     run(world, "import", str(path)).wait()
     lines = _lines(world.store, session_id)
     world.store = here
@@ -117,5 +117,5 @@ def _lines(store: Path, session_id: str) -> _Lines:
 
 
 def _begins(there: _Lines, expected: _Lines) -> bool:
-    # That the last turn has ended is only assumed until the next one begins.
+    # The end of the last turn is an assumption until the next turn begins.
     return expected[: len(there)] == there or expected[: len(there) - 1] == there[:-1]

@@ -1,7 +1,7 @@
-"""What the clients have received and sent, session by session: one side of every check.
+"""The messages that clients have received and sent in each session, for comparison with the store.
 
-Everything that agents and clients say carries a serial: `<a1234567-0.3>` is the third thing that an
-agent process said in its first session, `<p1234567.2>` the second prompt of one connection.
+Each message carries a serial: `<a1234567-0.3>` is the third message of an agent process in its
+first session, `<p1234567.2>` is the second prompt of a connection.
 """
 
 import re
@@ -14,30 +14,30 @@ _SAID = re.compile(rb"<(a[0-9a-f]{7}-[0-9]+)\.(\d+)>")
 _ASKED = re.compile(rb"<(p[0-9a-f]{7})\.(\d+)>")
 
 
-def said_in(line: bytes) -> list[Serial]:
+def agent_serials(line: bytes) -> list[Serial]:
     """Return the serials of agents in a line."""
     return [(who.decode(), int(number)) for who, number in _SAID.findall(line)]
 
 
-def asked_in(line: bytes) -> list[Serial]:
+def prompt_serials(line: bytes) -> list[Serial]:
     """Return the serials of prompts in a line."""
     return [(who.decode(), int(number)) for who, number in _ASKED.findall(line)]
 
 
 @dataclass
 class Conversation:
-    """One session, as its clients know it."""
+    """The messages of one session, from the view of its clients."""
 
     pieces: dict[str, list[Serial]] = field(default_factory=lambda: defaultdict(list))
-    """What came live, by connection, in the order of connections."""
+    """The live updates of each connection, in the order of connections."""
     asked: list[Serial] = field(default_factory=list)
     """The prompts that were sent."""
     answered: set[Serial] = field(default_factory=set)
-    """The prompts whose turns have ended before the client's eyes."""
+    """The prompts whose turns the client has seen end."""
     ended: int = 0
-    """How many of these have ended well."""
-    is_excused: bool = False
-    """Whether the store was taken from under it: then only what came later can be there."""
+    """The number of turns that ended without an error."""
+    may_have_gaps: bool = False
+    """Whether the store was damaged or removed, so that entries may be missing."""
 
     @property
     def received(self) -> int:

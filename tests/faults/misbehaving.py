@@ -1,11 +1,11 @@
-"""Agents that flood, stall, speak out of turn, die or never exit; clients that do not read."""
+"""Agents that flood, stall, send unexpected messages, die or never exit; slow clients."""
 
 import signal
 import time
 
 from .editor import Editor
 from .processes import until
-from .strikes import at_hand
+from .strikes import any_editor
 from .world import World
 
 HABITS = {
@@ -23,9 +23,9 @@ _LEAVING = ("leaves", "is killed", "is killed with Rekindle")
 
 
 def misbehave(world: World) -> None:
-    """Have the agent of some editor do one of these, and see that the next turn works."""
+    """Let an agent misbehave in one way, and check that the next turn works."""
     name = world.chance.choice(sorted(HABITS))
-    editor = at_hand(world)
+    editor = any_editor(world)
     session_id = world.open_session(editor)
     world.count(name)
     request = editor.prompt(session_id, HABITS[name])
@@ -47,7 +47,7 @@ def _cancel(world: World, editor: Editor, session_id: str, request: int) -> None
 
 
 def never_exit(world: World) -> None:
-    """Have agents and their children ignore everything, however the client leaves them."""
+    """Check that agents which ignore signals are ended, however the client leaves."""
     for how in world.chance.sample(_LEAVING, len(_LEAVING)):
         _never_exit(world, how)
 
@@ -62,22 +62,22 @@ def _never_exit(world: World, how: str) -> None:
         case "leaves":
             editor.hang_up()
         case "is killed":
-            editor.client.strike(signal.SIGKILL)
+            editor.client.send_signal(signal.SIGKILL)
         case _:
-            editor.client.strike(signal.SIGKILL)
-            editor.rekindle.strike(signal.SIGKILL)
-    world.lay_down(editor)
+            editor.client.send_signal(signal.SIGKILL)
+            editor.rekindle.send_signal(signal.SIGKILL)
+    world.check_after_exit(editor)
 
 
 def do_not_read(world: World, seconds: float) -> None:
-    """Stop a client while the agent floods; it still gets everything, in order."""
-    editor = at_hand(world)
+    """Stop a client while the agent floods; it still receives all updates in order."""
+    editor = any_editor(world)
     session_id = world.open_session(editor)
     world.count("a client does not read for a while")
-    editor.client.strike(signal.SIGSTOP)
+    editor.client.send_signal(signal.SIGSTOP)
     request = editor.prompt(session_id, "stream 6000 32")
-    time.sleep(seconds)  # this is what is injected
-    editor.client.strike(signal.SIGCONT)
+    time.sleep(seconds)  # the fault itself
+    editor.client.send_signal(signal.SIGCONT)
     answer = editor.answer(request)
     world.expect("a turn ends as it should", "result" in answer, str(answer))
     world.check(session_id)

@@ -1,6 +1,6 @@
-"""Processes as the harness has them in hand: to strike them, and to see them end. Linux only.
+"""Processes that the harness signals and waits for. Linux only.
 
-None is the harness's child, so they are held by descriptors: a process id may be given anew.
+They are not children of the harness, so it uses process descriptors: a process id may be reused.
 """
 
 import os
@@ -14,11 +14,11 @@ from typing import TypeVar
 
 from .violation import Violation
 
-PATIENCE = 60.0
-"""How long anything may take on a busy machine before it counts as never happening."""
+TIMEOUT = 60.0
+"""The time limit of every wait, generous enough for a busy machine."""
 MARK = "REKINDLE_EPISODE"
-"""What each agent has in its environment, and whatever it starts: so none can hide."""
-_TICK = 0.002
+"""The environment variable by which every agent and its children can be found."""
+_POLL_SECONDS = 0.002
 
 T = TypeVar("T")
 
@@ -33,67 +33,67 @@ class Process:
         with suppress(ProcessLookupError):
             self._fd = os.pidfd_open(pid)
 
-    def strike(self, number: signal.Signals) -> None:
-        """Send a signal, if it still lives."""
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal, if the process still runs."""
         if self._fd is not None:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._fd, number)
 
-    def is_over(self, patience: float = 0.0) -> bool:
-        """Tell whether it has ended, waiting for that at most so many seconds."""
+    def has_ended(self, timeout: float = 0.0) -> bool:
+        """Return whether the process has ended, after waiting at most `timeout` seconds."""
         if self._fd is None:
             return True
-        ready, _, _ = select.select([self._fd], [], [], patience)
+        ready, _, _ = select.select([self._fd], [], [], timeout)
         return bool(ready)
 
-    def wait(self, patience: float = PATIENCE) -> None:
-        """Wait for its end. Raises Violation if it does not come."""
-        if not self.is_over(patience):
+    def wait(self, timeout: float = TIMEOUT) -> None:
+        """Wait for the end of the process. Raises Violation if it does not come."""
+        if not self.has_ended(timeout):
             raise Violation("a process does not end", f"{self.name}, {self.pid}")
 
     def close(self) -> None:
-        """Let it go; kill it, if it still lives."""
-        self.strike(signal.SIGKILL)
+        """Kill the process if it still runs, and close its descriptor."""
+        self.send_signal(signal.SIGKILL)
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
 
 
-def until(look: Callable[[], T], patience: float = PATIENCE) -> T:
-    """Look until there is something to see; return the last that was seen."""
-    deadline = time.monotonic() + patience
+def until(look: Callable[[], T], timeout: float = TIMEOUT) -> T:
+    """Call `look` until it returns a true value or the time is over; return the last value."""
+    deadline = time.monotonic() + timeout
     while not (seen := look()) and time.monotonic() < deadline:
-        time.sleep(_TICK)
+        time.sleep(_POLL_SECONDS)
     return seen
 
 
-def marked(mark: str) -> dict[int, str]:
-    """Return the living processes that were started under a mark, and what they are."""
+def processes_with_mark(mark: str) -> dict[int, str]:
+    """Return the running processes with a mark, as their ids and commands."""
     wanted = f"{MARK}={mark}\0".encode()
     found: dict[int, str] = {}
     for folder in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
-            # One that waits to be reaped has no environment any more.
+            # A zombie has no environment any more.
             if folder.name.isdigit() and wanted in (folder / "environ").read_bytes() + b"\0":
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
                 found[int(folder.name)] = command.decode(errors="replace")
     return found
 
 
-def ends(pid: int, patience: float) -> bool:
-    """Wait for the end of a process that is only known by its id."""
+def ends(pid: int, timeout: float) -> bool:
+    """Wait for the end of a process; return whether it has ended in time."""
     try:
         fd = os.pidfd_open(pid)
     except ProcessLookupError:
         return True
     try:
-        return bool(select.select([fd], [], [], patience)[0])
+        return bool(select.select([fd], [], [], timeout)[0])
     finally:
         os.close(fd)
 
 
-def end_marked(mark: str) -> None:
-    """Kill what was started under a mark."""
-    for pid in marked(mark):
+def kill_processes_with_mark(mark: str) -> None:
+    """Kill the processes with a mark."""
+    for pid in processes_with_mark(mark):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

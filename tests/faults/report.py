@@ -1,4 +1,4 @@
-"""What a run tells: a line for each failure, a table at the end, and docs/reliability.md."""
+"""The output of a run: a line for each failure, a final table, and docs/reliability.md."""
 
 import inspect
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from . import checks, damage, endurance, held
+from . import checks, damage, endurance, resource_usage
 from .episodes import Outcome
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reliability.md"
@@ -20,8 +20,8 @@ _CHECKS: tuple[Callable[..., object], ...] = (
     checks.check_record,
     checks.check_replay,
     checks.check_leases,
-    checks.check_no_faults_of_ours,
-    held.check_held,
+    checks.check_no_internal_errors,
+    resource_usage.check_resource_usage,
 )
 _INTRODUCTION = """\
 # Is anything lost?
@@ -56,7 +56,7 @@ synced is taken on trust.
 
 @dataclass(frozen=True)
 class Run:
-    """All that came of one seed."""
+    """The outcomes of one seed."""
 
     seed: int
     seconds: float
@@ -84,7 +84,7 @@ class Run:
 
 
 def failure(outcome: Outcome, root: Path) -> str:
-    """Say what was violated, and how to see it again."""
+    """Describe a failed episode, and how to repeat it."""
     again = f"make torture SEED={outcome.seed} EPISODE={outcome.number}"
     kept = root / f"{outcome.seed}-{outcome.number}"
     return (
@@ -99,7 +99,7 @@ def progress(run: Run) -> str:
 
 
 def summary(run: Run) -> str:
-    """Return the table of faults, and what was found."""
+    """Return the table of faults, and the totals."""
     faults = run.faults
     width = max(map(len, faults), default=0)
     rows = [f"{name:{width}}  {count:6}" for name, count in sorted(faults.items())]
@@ -129,7 +129,7 @@ def _document(runs: list[Run]) -> Iterator[str]:
     yield "- No process is left behind, found by what each has in its environment."
     yield "- Every request is answered, and the next turn works.\n"
     yield "At the end of every episode (some faults on one store), for all its sessions:\n"
-    yield f"- {_in_one_line(checks.check_soundness)}\n"
+    yield f"- {_in_one_line(checks.check_integrity)}\n"
     yield "## Who was struck, and when\n"
     yield from _table(["", *_strikes_header()], _strikes(faults))
     yield _MEANING

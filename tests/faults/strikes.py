@@ -1,6 +1,6 @@
-"""SIGKILL and SIGSTOP, of any of the three processes, at any moment of a conversation.
+"""Kill or pause one of the three processes at any moment of a conversation.
 
-A moment begins something and says in which session; a blow falls a while later on a victim.
+A moment is a function that starts an action in an editor. Shortly later, the fault hits a process.
 """
 
 import os
@@ -15,29 +15,29 @@ from .world import NEW, World
 VICTIMS = ("Rekindle", "the agent", "the client")
 _LONGEST_STOP = 0.15
 _LONG_LOG = 15_900_000
-"""A little less than the 4000 pages at which SQLite is told to bring the log into the store."""
+"""A little less than 4000 pages, the size of the WAL at which SQLite runs a checkpoint."""
 
 Moment = Callable[[World], tuple[Editor, float]]
-"""Begins something in an editor; says within how many seconds the blow falls best."""
+"""Starts an action in an editor; returns the seconds within which the fault should come."""
 
 
 def strike_at_random(world: World) -> None:
-    """Choose a moment, a victim and a blow."""
+    """Choose a moment, a process and a fault."""
     strike(world, world.chance.choice(sorted(MOMENTS)))
 
 
 def strike_a_checkpoint(world: World) -> None:
-    """Strike when the log is long enough to be brought into the store."""
+    """Inject a fault when the WAL is long enough for a checkpoint."""
     strike(world, "during a checkpoint")
 
 
 def strike(world: World, moment: str) -> None:
-    """Begin something, and strike somebody a while later."""
+    """Start an action, and inject a fault shortly later."""
     chance = world.chance
     victim = chance.choice(VICTIMS)
     blow = chance.choice((kill, kill, pause))
     editor, within = (MOMENTS | RARE_MOMENTS)[moment](world)
-    time.sleep(chance.random() * within)  # the moment is what is drawn
+    time.sleep(chance.random() * within)  # the moment is random
     world.count(f"{blow.__name__} {victim}, {moment}")
     world.note(f"it strikes {editor.name}")
     blow(world, editor, victim)
@@ -48,12 +48,12 @@ def strike(world: World, moment: str) -> None:
 
 def starting(world: World) -> tuple[Editor, float]:
     editor = world.start_editor()
-    editor.request("initialize", editor.greeting)
+    editor.request("initialize", editor.initialize_params)
     return editor, 0.1
 
 
 def streaming(world: World) -> tuple[Editor, float]:
-    editor = at_hand(world)
+    editor = any_editor(world)
     session_id = world.open_session(editor)
     before = world.ledger[session_id].received
     count = world.chance.choice((50, 300, 1500))
@@ -64,7 +64,7 @@ def streaming(world: World) -> tuple[Editor, float]:
 
 
 def ending_a_turn(world: World) -> tuple[Editor, float]:
-    editor = at_hand(world)
+    editor = any_editor(world)
     session_id = world.open_session(editor)
     for _ in range(world.chance.randrange(1, 4)):
         editor.prompt(session_id, f"stream {world.chance.randrange(1, 9)} 1")
@@ -72,8 +72,8 @@ def ending_a_turn(world: World) -> tuple[Editor, float]:
 
 
 def stalling(world: World) -> tuple[Editor, float]:
-    """Have the agent not end its turn."""
-    editor = at_hand(world)
+    """Let the agent not end its turn."""
+    editor = any_editor(world)
     session_id = world.open_session(editor)
     request = editor.prompt(session_id, "stall 3 1")
     before = world.ledger[session_id].received
@@ -94,7 +94,7 @@ def replaying(world: World) -> tuple[Editor, float]:
 
 
 def handing_over(world: World) -> tuple[Editor, float]:
-    """Have an agent that has forgotten the session be told of it with the next prompt."""
+    """Let an agent that lost the session receive the history with the next prompt."""
     editor = world.editor()
     session_id = world.open_session(editor)
     editor.prompt(session_id, f"stream {world.chance.randrange(1, 200)} 16")
@@ -102,7 +102,7 @@ def handing_over(world: World) -> tuple[Editor, float]:
 
 
 def making_sessions(world: World) -> tuple[Editor, float]:
-    editor = at_hand(world)
+    editor = any_editor(world)
     session_id = world.open_session(editor)
     for method in world.chance.sample(("session/new", "session/fork", "session/list"), 3):
         params = {} if method == "session/list" else dict(NEW)
@@ -113,8 +113,8 @@ def making_sessions(world: World) -> tuple[Editor, float]:
 
 
 def closing(world: World) -> tuple[Editor, float]:
-    """Have the client leave, perhaps in the middle of a turn, and so the store be closed."""
-    editor = at_hand(world)
+    """Let the client leave, sometimes in the middle of a turn, so that the store is closed."""
+    editor = any_editor(world)
     session_id = world.open_session(editor)
     editor.prompt(session_id, "stream 100 10")
     if world.chance.random() < 0.5:
@@ -124,8 +124,8 @@ def closing(world: World) -> tuple[Editor, float]:
 
 
 def checkpointing(world: World) -> tuple[Editor, float]:
-    """Let the log grow so long that the next commit brings it into the store."""
-    editor = at_hand(world)
+    """Let the WAL grow so long that the next commit runs a checkpoint."""
+    editor = any_editor(world)
     session_id = world.new_session(editor)
     turn = editor.prompt(session_id, "stream 4500 1")
     log = world.store.with_name(world.store.name + "-wal")
@@ -144,16 +144,16 @@ MOMENTS: dict[str, Moment] = {
     "as the client leaves": closing,
 }
 RARE_MOMENTS: dict[str, Moment] = {"during a checkpoint": checkpointing}
-"""Those that take long to come."""
+"""Moments that take long to reach."""
 
 
-def at_hand(world: World) -> Editor:
-    """Return an editor that is there, or a new one."""
-    idle = [editor for editor in world.editors if not editor.rekindle.is_over()]
+def any_editor(world: World) -> Editor:
+    """Return a running editor, or a new one."""
+    idle = [editor for editor in world.editors if not editor.rekindle.has_ended()]
     return world.chance.choice(idle) if idle else world.editor()
 
 
-# -- blows ------------------------------------------------------------------------------
+# -- faults ------------------------------------------------------------------------------
 
 
 def kill(world: World, editor: Editor, victim: str) -> None:
@@ -162,33 +162,33 @@ def kill(world: World, editor: Editor, victim: str) -> None:
             _signal(pid, signal.SIGKILL)
         recover(world, editor)
         return
-    process_of(editor, victim).strike(signal.SIGKILL)
-    # One that was killed cannot tidy up, and the others must not stay because of that.
-    world.lay_down(editor)
+    process_of(editor, victim).send_signal(signal.SIGKILL)
+    # A killed process cannot clean up; the others must exit all the same.
+    world.check_after_exit(editor)
 
 
 def pause(world: World, editor: Editor, victim: str) -> None:
-    """SIGSTOP, and after a while SIGCONT."""
+    """Send SIGSTOP, and after a while SIGCONT."""
     if victim == "the agent":
         strike = [lambda number, pid=pid: _signal(pid, number) for pid in agents_of(editor)]
     else:
-        strike = [process_of(editor, victim).strike]
+        strike = [process_of(editor, victim).send_signal]
     for one in strike:
         one(signal.SIGSTOP)
-    time.sleep(world.chance.random() * _LONGEST_STOP)  # this is what is injected
+    time.sleep(world.chance.random() * _LONGEST_STOP)  # the fault itself
     for one in strike:
         one(signal.SIGCONT)
     recover(world, editor)
 
 
 def recover(world: World, editor: Editor) -> None:
-    """See that an editor can go on: what is open is answered, and the next turn works."""
+    """Check that an editor can continue: open requests are answered, the next turn works."""
     if editor.has_hung_up:
-        world.lay_down(editor)
+        world.check_after_exit(editor)
         return
     editor.settle()
-    if editor.rekindle.is_over(0.05) or not editor.has_greeted:
-        # The agent died before it could say what it is: nobody can go on from there.
+    if editor.rekindle.has_ended(0.05) or not editor.is_initialized:
+        # The agent died before it answered `initialize`, which is final.
         world.leave(editor)
         return
     session_id = world.open_session(editor)

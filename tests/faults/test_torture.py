@@ -1,4 +1,4 @@
-"""A short form of `make torture`, with seeds that stay; and the checks are seen to fail."""
+"""A short form of `make torture` with fixed seeds, and tests of the checks themselves."""
 
 import sys
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ import pytest
 from rekindle.model import Entry, Kind, Side
 
 from . import report
-from .__main__ import arguments, is_whole
-from .checks import Recorded, check_no_faults_of_ours, check_record, check_replay
+from .__main__ import arguments, is_complete
+from .checks import Recorded, check_no_internal_errors, check_record, check_replay
 from .episodes import KINDS, Outcome, kind_of, run
+from .fork_server import ForkServer
 from .ledger import Conversation, Serial
-from .nursery import Nursery
 from .report import Run
 from .violation import Violation
 
@@ -38,15 +38,15 @@ EPISODES = [
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    made = Nursery()
+def fork_server() -> Iterator[ForkServer]:
+    made = ForkServer()
     yield made
     made.close()
 
 
 @pytest.mark.parametrize(("kind", "seed"), EPISODES)
-def test_nothing_is_lost(nursery: Nursery, tmp_path: Path, kind: str, seed: int) -> None:
-    outcome = run(seed, 0, tmp_path, nursery, kind)
+def test_nothing_is_lost(fork_server: ForkServer, tmp_path: Path, kind: str, seed: int) -> None:
+    outcome = run(seed, 0, tmp_path, fork_server, kind)
     assert outcome.violation is None, report.failure(outcome, tmp_path)
     assert outcome.faults or outcome.skipped
     assert not list(tmp_path.iterdir())
@@ -67,7 +67,7 @@ def received(*pieces: list[Serial]) -> Conversation:
     return Conversation(pieces={f"editor-{at}": piece for at, piece in enumerate(pieces)})
 
 
-def test_a_record_may_have_more_than_was_received_but_nothing_else() -> None:
+def test_record_may_have_more_than_clients_received() -> None:
     check_record(received(said(1, 2)), record(said(1, 2, 3)))
     other = said(1, 2, by="a0000002-0")
     check_record(received(said(1, 2), other), record([*said(1, 2, 3), *other]))
@@ -86,14 +86,12 @@ def test_a_record_may_have_more_than_was_received_but_nothing_else() -> None:
         (received(said(1)), Recorded(said(1), [], [1, 3], 0)),
     ],
 )
-def test_a_record_that_lacks_something_is_found(
-    conversation: Conversation, wrong: Recorded
-) -> None:
+def test_wrong_record_is_found(conversation: Conversation, wrong: Recorded) -> None:
     with pytest.raises(Violation):
         check_record(conversation, wrong)
 
 
-def test_a_prompt_that_was_answered_and_is_not_recorded_is_found() -> None:
+def test_unrecorded_prompt_is_found() -> None:
     asked = [("p0000001", 1), ("p0000001", 2)]
     conversation = Conversation(asked=asked, answered={asked[0]})
     check_record(conversation, record([], asked[:1]))
@@ -105,36 +103,36 @@ def test_a_prompt_that_was_answered_and_is_not_recorded_is_found() -> None:
         check_record(conversation, record([], asked[:1] * 2))
 
 
-def test_the_end_of_a_turn_that_is_not_recorded_is_found() -> None:
+def test_unrecorded_end_of_a_turn_is_found() -> None:
     check_record(Conversation(ended=1), Recorded([], [], [1], 0, answers=1))
     with pytest.raises(Violation, match="the end of a turn is lost"):
         check_record(Conversation(ended=2), Recorded([], [], [1], 0, answers=1))
 
 
-def told(*texts: str) -> list[bytes]:
+def replayed(*texts: str) -> list[bytes]:
     return [
         b'{"sessionUpdate":"agent_message_chunk","text":"%s"}' % text.encode() for text in texts
     ]
 
 
-def test_a_replay_that_differs_is_found() -> None:
-    check_replay(told("<a0000001-0.1><a0000001-0.2>", "<a0000001-0.3>"), record(said(1, 2, 3)))
+def test_wrong_replay_is_found() -> None:
+    check_replay(replayed("<a0000001-0.1><a0000001-0.2>", "<a0000001-0.3>"), record(said(1, 2, 3)))
     for wrong in (
-        told("<a0000001-0.1>", "<a0000001-0.3>"),
-        told("<a0000001-0.2><a0000001-0.1>", "<a0000001-0.3>"),
-        told("<a0000001-0.1><a0000001-0.2>", "<a0000001-0.3>", "<a0000001-0.3>"),
+        replayed("<a0000001-0.1>", "<a0000001-0.3>"),
+        replayed("<a0000001-0.2><a0000001-0.1>", "<a0000001-0.3>"),
+        replayed("<a0000001-0.1><a0000001-0.2>", "<a0000001-0.3>", "<a0000001-0.3>"),
     ):
         with pytest.raises(Violation):
             check_replay(wrong, record(said(1, 2, 3)))
 
 
-def test_a_fault_of_rekindles_own_is_found() -> None:
-    check_no_faults_of_ours("rekindle: not recording: the disk is full. The conversation goes on")
+def test_internal_error_is_found() -> None:
+    check_no_internal_errors("rekindle: not recording: the disk is full. The conversation goes on")
     with pytest.raises(Violation):
-        check_no_faults_of_ours("Traceback (most recent call last):")
+        check_no_internal_errors("Traceback (most recent call last):")
 
 
-def test_a_failure_says_how_to_see_it_again() -> None:
+def test_failure_names_the_command_to_repeat_it() -> None:
     outcome = Outcome(seed=7, number=12, kind="strikes", violation="an update is lost: x")
     words = report.failure(outcome, Path("/tmp/x"))  # noqa: S108 - only a name
     assert "an update is lost: x" in words
@@ -144,7 +142,7 @@ def test_a_failure_says_how_to_see_it_again() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_every_kind_comes_early_in_a_long_run_and_the_longest_first(seed: int) -> None:
+def test_run_starts_with_one_episode_of_each_kind(seed: int) -> None:
     first = [kind_of(seed, number) for number in range(len(KINDS))]
     assert sorted(first) == sorted(KINDS)
     assert first[0] == "a client that does not read for a minute"
@@ -152,7 +150,7 @@ def test_every_kind_comes_early_in_a_long_run_and_the_longest_first(seed: int) -
     assert first != [kind_of(seed + 1, number) for number in range(len(KINDS))]
 
 
-def test_in_version_2_a_turn_has_ended_when_the_session_is_idle() -> None:
+def test_idle_state_ends_a_turn_of_version_2() -> None:
     lines = {
         Kind.ANSWER: b'{"result":{"messageId":"asked-1"}}',
         Kind.UPDATE: b'{"update":{"sessionUpdate":"state_update","state":"idle"}}',
@@ -174,11 +172,11 @@ def test_in_version_2_a_turn_has_ended_when_the_session_is_idle() -> None:
         ("--seconds 600 --seed 1 2 3 --kind strikes", False),
     ],
 )
-def test_only_a_whole_run_is_told_in_the_document(words: str, *, is_written: bool) -> None:
-    assert is_whole(arguments(words.split())) is is_written
+def test_only_a_complete_run_writes_the_document(words: str, *, is_written: bool) -> None:
+    assert is_complete(arguments(words.split())) is is_written
 
 
-def test_every_kind_of_episode_has_a_place_in_the_short_form_but_the_long_ones() -> None:
+def test_short_form_has_every_kind_except_the_long_ones() -> None:
     assert set(KINDS) - {kind for kind, _ in EPISODES} == {
         "checkpoints",
         "a client that does not read",

@@ -1,8 +1,8 @@
-"""What the harness looks for, and hopes not to find."""
+"""The error that a failed check raises."""
 
 
 class Violation(Exception):
-    """A promise was broken."""
+    """A check has failed."""
 
     def __init__(self, promise: str, how: str) -> None:
         super().__init__(f"{promise}: {how}")

@@ -1,9 +1,9 @@
-"""`make fuzz`: gives targets bytes, led by what they reach in our code, until time is up.
+"""`make fuzz`: run the targets with bytes that are chosen by code coverage, for some time.
 
     python -m fuzz SECONDS [TARGET]     all targets, or one
-    python -m fuzz TARGET FILE          once more what has failed; FILE may be seed:NUMBER
+    python -m fuzz TARGET FILE          repeat a failure; FILE may be seed:NUMBER
 
-What fails is kept in `.fuzz/`. A corpus is made of the golden transcripts each time.
+Failing inputs are kept in `.fuzz/`. Each run builds its corpus from the golden transcripts.
 """
 
 import subprocess
@@ -16,12 +16,12 @@ from tempfile import TemporaryDirectory
 SEED = "seed:"
 FOUND = Path(".fuzz")
 _LONGEST = 20_000
-_PATIENCE = 20
+_TIMEOUT = 20
 _MOST_MEMORY = 2000
 
 
 def main(words: list[str]) -> int:
-    """Do what is asked for."""
+    """Run the command; return its exit code."""
     match words:
         case [seconds, *named] if seconds.isdigit():
             from fuzz.targets import TARGETS
@@ -41,7 +41,7 @@ def main(words: list[str]) -> int:
 
 
 def _fuzz(name: str, seconds: int) -> int:
-    """Fuzz one target, in a process of its own: it ends with the first thing that it finds."""
+    """Fuzz one target in a process of its own, which ends at the first failure."""
     from fuzz.seeds import corpus
 
     FOUND.mkdir(exist_ok=True)
@@ -51,7 +51,7 @@ def _fuzz(name: str, seconds: int) -> int:
         options = {
             "max_total_time": seconds,
             "max_len": _LONGEST,
-            "timeout": _PATIENCE,
+            "timeout": _TIMEOUT,
             "rss_limit_mb": _MOST_MEMORY,
             "artifact_prefix": f"{FOUND}/{name}-",
             "print_final_stats": 1,
@@ -67,12 +67,12 @@ def _fuzz(name: str, seconds: int) -> int:
 
 def _read(path: str) -> bytes:
     if path.startswith(SEED):
-        return made_of(int(path.removeprefix(SEED)))
+        return bytes_of_seed(int(path.removeprefix(SEED)))
     return Path(path).read_bytes()
 
 
-def made_of(seed: int) -> bytes:
-    """Return the bytes that a number stands for."""
+def bytes_of_seed(seed: int) -> bytes:
+    """Return the input for a seed."""
     return Random(seed).randbytes(2000)
 
 

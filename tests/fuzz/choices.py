@@ -1,10 +1,10 @@
-"""Randomness that is read from bytes: what a fuzzer changes in them changes what is chosen."""
+"""A random source that reads its choices from bytes, so that a fuzzer can change each choice."""
 
 from random import Random
 
 
 class Choices(Random):
-    """Chooses by the bytes that it was given; when they are used up, always the first."""
+    """Chooses by the bytes of its input. When they are used up, it always chooses the first."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(0)
@@ -17,7 +17,7 @@ class Choices(Random):
         return self._at >= len(self._data)
 
     def getrandbits(self, k: int) -> int:
-        """Return a number of so many bits."""
+        """Return a number of `k` bits."""
         size = (k + 7) // 8
         taken = self._data[self._at : self._at + size]
         self._at += size

@@ -1,9 +1,9 @@
-"""What the two peers of a session can say: right, nearly right, and hostile."""
+"""Generate messages of the two peers of a session: valid, almost valid, and hostile."""
 
 from random import Random
 from typing import Any
 
-from fuzz.hostile import PATHS, TEXTS, mangled, spoiled, value, written
+from fuzz.hostile import PATHS, TEXTS, corrupted, mutated, value, written
 from fuzz.seeds import lines
 from rekindle.jsonvalue import decode
 from rekindle.model import Side
@@ -104,31 +104,31 @@ _NOTIFICATIONS = {"session/cancel", "$/cancel_request", "session/update"}
 _ALWAYS = {"sessionId", "cwd", "mcpServers", "prompt", "toolCall", "options", "content"}
 
 
-class Speaker:
-    """Makes up what a peer says. `spite` is how much of it is not as it should be."""
+class MessageGenerator:
+    """Generates messages of a peer. `error_rate` is the share of wrong values."""
 
-    def __init__(self, choices: Random, spite: float) -> None:
+    def __init__(self, choices: Random, error_rate: float) -> None:
         self.choices = choices
-        self.spite = spite
+        self.error_rate = error_rate
 
-    def is_spiteful(self) -> bool:
-        """Choose whether the next thing is right."""
-        return self.choices.random() < self.spite
+    def goes_wrong(self) -> bool:
+        """Choose whether the next value is wrong."""
+        return self.choices.random() < self.error_rate
 
     def field(self, name: str) -> Any:  # noqa: ANN401 - JSON
-        """Return something for a field."""
-        if not self.is_spiteful():
+        """Return a value for a field."""
+        if not self.goes_wrong():
             return _copied(self.choices.choice(FIELDS[name]))
         if name.endswith("Id") or name in {"cwd", "path"}:
             return self.choices.choice([*PATHS, value(self.choices)])
         if name in {"title", "text"}:
             return self.choices.choice([*TEXTS, value(self.choices)])
         if self.choices.random() < 0.5:
-            return spoiled(self.choices, _copied(self.choices.choice(FIELDS[name])))
+            return mutated(self.choices, _copied(self.choices.choice(FIELDS[name])))
         return value(self.choices)
 
     def some(self, always: set[str], chance: float = 0.15) -> Json:
-        """Return an object with some fields."""
+        """Return an object with the fields `always`, and others by chance."""
         names = [it for it in FIELDS if it in always or self.choices.random() < chance]
         return {name: self.field(name) for name in names}
 
@@ -138,9 +138,9 @@ class Speaker:
         always = {"messageId", "toolCallId", "terminalId", "content"}
         update = {"sessionUpdate": kind, **self.some(always, chance=0.3)}
         update.pop("sessionId", None)
-        return spoiled(self.choices, update) if self.is_spiteful() else update  # type: ignore[return-value]
+        return mutated(self.choices, update) if self.goes_wrong() else update  # type: ignore[return-value]
 
-    def asks(self, side: Side, request_id: object) -> Json:
+    def request(self, side: Side, request_id: object) -> Json:
         """Return a request or a notification of a side."""
         of_side = CLIENT_METHODS if side is Side.CLIENT else AGENT_METHODS
         method = self.choices.choice(of_side)
@@ -153,32 +153,32 @@ class Speaker:
             message["id"] = request_id
         return message
 
-    def answers(self, request_id: object) -> Json:
-        """Return an answer."""
+    def response(self, request_id: object) -> Json:
+        """Return a response."""
         message: Json = {"jsonrpc": "2.0", "id": request_id}
         if self.choices.random() < 0.15:
             error = {"code": self.choices.choice([-32000, -32603, -32002]), "message": "no"}
-            message["error"] = value(self.choices) if self.is_spiteful() else error
-        if "error" not in message or self.is_spiteful():
+            message["error"] = value(self.choices) if self.goes_wrong() else error
+        if "error" not in message or self.goes_wrong():
             fields = self.some({"sessionId", "stopReason", "messageId", "outcome"})
-            message["result"] = value(self.choices) if self.is_spiteful() else fields
+            message["result"] = value(self.choices) if self.goes_wrong() else fields
         return message
 
-    def says(self, message: Json) -> bytes:
-        """Write a message; a spiteful peer may spoil it first, or the line afterwards."""
-        spoil = self.is_spiteful() and self.is_spiteful()
-        line = written(spoiled(self.choices, message) if spoil else message)
-        return mangled(self.choices, line) if self.is_spiteful() and self.is_spiteful() else line
+    def encode(self, message: Json) -> bytes:
+        """Write a message as a line. Sometimes the message is mutated, or the line corrupted."""
+        is_mutated = self.goes_wrong() and self.goes_wrong()
+        line = written(mutated(self.choices, message) if is_mutated else message)
+        return corrupted(self.choices, line) if self.goes_wrong() and self.goes_wrong() else line
 
-    def quotes(self, side: Side) -> bytes:
-        """Return a line of some golden transcript, perhaps spoiled."""
-        return self.says_again(self.choices.choice(lines(side)))
+    def transcript_line(self, side: Side) -> bytes:
+        """Return a line of a golden transcript, sometimes mutated."""
+        return self.mutate_line(self.choices.choice(lines(side)))
 
-    def says_again(self, line: bytes) -> bytes:
-        """Return a line as it is, or spoiled."""
+    def mutate_line(self, line: bytes) -> bytes:
+        """Return a line, sometimes mutated."""
         message = decode(line)
-        is_spoiled = isinstance(message, dict) and self.is_spiteful()
-        return self.says(spoiled(self.choices, message)) if is_spoiled else line
+        is_mutated = isinstance(message, dict) and self.goes_wrong()
+        return self.encode(mutated(self.choices, message)) if is_mutated else line
 
 
 def _copied(thing: Any) -> Any:  # noqa: ANN401 - JSON

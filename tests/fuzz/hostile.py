@@ -1,4 +1,4 @@
-"""Values that nobody expects, wherever JSON can have one, and what becomes of a line with them."""
+"""Unexpected values for every place in a JSON message, and ways to corrupt a line."""
 
 from random import Random
 from typing import Any
@@ -11,7 +11,7 @@ PATHS = [
     "../../x", "/etc/passwd", "..", ".", "a/../../b", "C:\\x", "a\x00b", "/" * 300, "~", "-rf",
     "$(id)", "`id`", "a;b", "con", "s" * 5000, "\u202egnp.exe", "é\u0301", "\U0001f600",
 ]  # fmt: skip
-"""As ids and as names of files."""
+"""Hostile ids and file names."""
 
 TEXTS = [
     "\x1b]0;owned\x07", "\x1b[2J\x1b[H", "\x9b31m", "\x9d0;x\x9c", "\x1bP+q\x1b\\", "\x07", "\r",
@@ -20,7 +20,7 @@ TEXTS = [
     '" onload="x', "[a](javascript:alert(1))", "![a](http://e.example/p.png)", "&#27;[2J", "]]>",
     "\u202e", "\u2028", "```\n", "{{7*7}}", "%s%n", "' or 1=1 --", "\n\n# x\n", "x" * 70_000,
 ]  # fmt: skip
-"""As what is said, and as titles."""
+"""Hostile texts and titles."""
 
 NUMBERS = [
     0, -1, 1.5, 2**31, 2**53 + 1, 2**63, 2**64, -(2**63) - 1, 10**300, 1e308, -1e308,
@@ -41,24 +41,24 @@ _WIDE = Raw(b"{" + b",".join(b'"%d":0' % number for number in range(20_000)) + b
 
 
 def value(choices: Random) -> Any:  # noqa: ANN401 - JSON
-    """Return any value; msgspec writes all of them, also those that are no JSON."""
+    """Return any value. msgspec writes all of them, also those that are not valid JSON."""
     if choices.random() < 0.01:
         return choices.choice([*_LONG, _WIDE])
     return choices.choice(choices.choice([_ODD, NUMBERS, PATHS, TEXTS, _DEEP, _BROKEN]))
 
 
 def written(message: object) -> bytes:
-    """Write a message, as one line."""
+    """Write a message as one line."""
     return encode(message)
 
 
 def is_deep(line: bytes) -> bool:
-    """Tell whether a line is nested so deeply that it depends on the caller who can read it."""
+    """Return whether a line is nested so deeply that the stack of the caller decides on it."""
     return b"[" * 500 in line or b'{"a":' * 500 in line
 
 
 def places(message: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return every place in a JSON value."""
+    """Return the path of every value inside a JSON value."""
     inner: list[tuple[Any, ...]] = []
     if isinstance(message, dict):
         inner = [it for name, part in message.items() for it in places(part, (*path, name))]
@@ -67,8 +67,8 @@ def places(message: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]
     return [*([path] if path else []), *inner]
 
 
-def spoiled(choices: Random, message: object) -> object:
-    """Return a message with something in it that should not be there, or without what should."""
+def mutated(choices: Random, message: object) -> object:
+    """Change a message in one place: remove, repeat, add or replace a value."""
     where = places(message)
     if not where:
         return value(choices)
@@ -90,8 +90,8 @@ def spoiled(choices: Random, message: object) -> object:
     return message
 
 
-def mangled(choices: Random, line: bytes) -> bytes:  # noqa: PLR0911 - one for each way
-    """Return a line that has suffered on its way: cut, doubled, wrapped, or changed in a byte."""
+def corrupted(choices: Random, line: bytes) -> bytes:  # noqa: PLR0911 - one for each way
+    """Return a damaged line: cut, doubled, wrapped, or with another byte."""
     at = choices.randrange(len(line) + 1)
     match choices.randrange(7):
         case 0:

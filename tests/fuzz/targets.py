@@ -1,6 +1,6 @@
-"""What can be given any bytes: small functions, each with what must hold whatever they are.
+"""Fuzz targets: small functions that accept any bytes and check a property.
 
-Used twice: as properties, in `make test`, and by a fuzzer that is led by coverage, in `make fuzz`.
+`make test` runs them with random input, `make fuzz` with input that is guided by coverage.
 """
 
 import io
@@ -12,47 +12,47 @@ from tempfile import TemporaryDirectory
 from msgspec import Raw
 
 import opencode_lines
-from bundles import filled, taken
+from bundles import merge_bundle, read_bundle
 from claude_files import SESSION
 from codex_files import CodexFile
 from fuzz.choices import Choices
-from fuzz.peers import act_out, converse
-from fuzz.ring import Ring
-from importer_results import check_any, entries_of, talks_of
+from fuzz.peers import converse, play_transcript
+from fuzz.strict_playbook import StrictPlaybook
+from importer_results import check_any, entries_of, read_sessions
 from recorded_sessions import NOW, answered, asked, opened, told
 from rekindle.acp.framing import LineBuffer
 from rekindle.acp.jsonrpc import read_envelope, request_key, split_batch, update_line
 from rekindle.cli.render.detail import Detail
-from rekindle.cli.render.rich_text import make_console, spaced
+from rekindle.cli.render.rich_text import make_console, render_pieces
 from rekindle.cli.render.transcript import heading, plain_lines, turn_pieces
 from rekindle.errors import BadBundle
 from rekindle.export.acp import as_acp
 from rekindle.export.html import as_html
 from rekindle.export.json import as_json
 from rekindle.export.markdown import as_markdown
-from rekindle.importers.base import Notes
-from rekindle.importers.claude import TOOL as CLAUDE
-from rekindle.importers.codex import TOOL as CODEX
-from rekindle.importers.gemini import TOOL as GEMINI
-from rekindle.importers.opencode.session import Conversations
+from rekindle.importers.base import ImportNotes
+from rekindle.importers.claude.session import IMPORTER as CLAUDE
+from rekindle.importers.codex.session import IMPORTER as CODEX
+from rekindle.importers.gemini.session import IMPORTER as GEMINI
+from rekindle.importers.opencode.session import OpenCodeSessionReader
 from rekindle.jsonvalue import decode, decode_object, encode
 from rekindle.model import Entry, EntryBatch, Kind, Side, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
-from rekindle.text.redact.secrets import mask
+from rekindle.text.redact.detect import mask
 from rekindle.transcript.handover import handover_text, reminder_text
 from rekindle.transcript.reducer import Transcript, fold
 from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
-from safe_documents import UNSEEN, check, check_shown
+from safe_documents import INVISIBLE, check, check_shown
 
 _KINDS = list(Kind)
 _PAIRS = ["1 1", "1 2", "2 1", "2 2"]
 _PREFIX = 2
-_SPITES = [0.0, 0.02, 0.1, 0.3]
+_ERROR_RATES = [0.0, 0.02, 0.1, 0.3]
 
 
 def framing(data: bytes) -> None:
-    """However a stream is cut, its lines come out as they went in."""
+    """Check that a stream gives the same lines however it is cut."""
     size = data[0] + 1 if data else 1
     lines = LineBuffer()
     pieces = [data[at : at + size] for at in range(0, len(data), size)]
@@ -63,7 +63,7 @@ def framing(data: bytes) -> None:
 
 
 def envelope(data: bytes) -> None:
-    """Any line is a message or it is none, and what was read can be written."""
+    """Check that any line is parsed or rejected, and that its value can be written again."""
     message, whole = read_envelope(data), decode_object(data)
     assert message is not None or whole is None
     if message is not None:
@@ -75,12 +75,12 @@ def envelope(data: bytes) -> None:
     for member in split_batch(data):
         read_envelope(member)
     value = decode(data)
-    # What is no number, as 1e999, was read as none.
+    # A number out of range, such as 1e999, is decoded as None.
     assert value is None or decode(encode(value)) == value
 
 
 def record(data: bytes) -> None:
-    """Any record can be folded, told again in either version, and told to an agent."""
+    """Check that any record can be folded, replayed in both versions, and handed over."""
     entries = _entries(data)
     transcript = fold(entries)
     one_by_one = Transcript()
@@ -95,101 +95,103 @@ def record(data: bytes) -> None:
 
 
 def documents(data: bytes) -> None:
-    """Whatever was said, documents and terminals only show it."""
+    """Check that documents and terminal output are harmless, whatever was recorded."""
     store = MemoryStore()
-    store.write([opened("s"), *(stretch_of("s", it) for it in _entries(data))])
+    store.write([opened("s"), *(entry_batch("s", it) for it in _entries(data))])
     title = data[:200].decode("utf-8", "replace")
     store.write([Titled(session_id="s", at_us=NOW, source=TitleSource.USER, title=title)])
     session, transcript = store.session("s"), fold(store.read("s"))
     turns = transcript.turns
     check("".join(as_html(session, transcript, turns)))
     for render in (as_markdown, as_json):
-        assert not UNSEEN.search("".join(render(session, transcript, turns)))
+        assert not INVISIBLE.search("".join(render(session, transcript, turns)))
     for version in (1, 2):
-        assert not any(map(UNSEEN.search, as_acp(session, transcript, turns, version)))
+        assert not any(map(INVISIBLE.search, as_acp(session, transcript, turns, version)))
     detail = Detail(thoughts=True, tools=True)
     pieces = list(heading(session))
     pieces += [it for turn in turns for it in turn_pieces(turn, detail, transcript.terminals)]
-    assert not any(UNSEEN.search(line) for piece in pieces for line in plain_lines(piece))
+    assert not any(INVISIBLE.search(line) for piece in pieces for line in plain_lines(piece))
     console = make_console(file=io.StringIO(), width=60)
-    for renderable in spaced(pieces):
+    for renderable in render_pieces(pieces):
         console.print(renderable, crop=False)
     check_shown(console.file.getvalue())  # type: ignore[attr-defined]
 
 
 def secrets(data: bytes) -> None:
-    """Any text can be masked, and once is enough."""
+    """Check that any text can be masked, and does not grow much."""
     masked = mask(data.decode("utf-8", "replace"))
     assert len(masked) <= 2 * len(data) + 100
 
 
 def lines(data: bytes) -> None:
-    """Any lines of both sides, in any two versions: no fault, and a record that can be told."""
-    ring = Ring()
-    ring.do_speaks(_PAIRS[data[0] % len(_PAIRS) if data else 0])
-    ring.do_agent("Fake load list")
-    ring.do_open("s1 modes")
+    """Check that any lines of both peers cause no internal error, and can be replayed."""
+    playbook = StrictPlaybook()
+    playbook.do_speaks(_PAIRS[data[0] % len(_PAIRS) if data else 0])
+    playbook.do_agent("Fake load list")
+    playbook.do_open("s1 modes")
     for line in data[1:].split(b"\n"):
         side = Side.CLIENT if line[:1] == b"c" else Side.AGENT
-        ring.take(side, line[1:])
-    ring.look_at_record()
+        playbook.receive_bytes(side, line[1:])
+    playbook.check_record()
 
 
 def bundle(data: bytes) -> None:
-    """Anything that is no bundle is refused, and nothing that is here is changed by one."""
+    """Check that an invalid bundle is refused, and that none changes an existing record."""
     store = MemoryStore()
     store.write([opened("s1"), asked("s1", "Hello"), told("s1", "Hi"), answered("s1")])
     before = list(store.read("s1"))
     with suppress(BadBundle):
-        taken(store, data)
+        merge_bundle(store, data)
     assert list(store.read("s1"))[: len(before)] == before
     with suppress(BadBundle):
-        filled(data).close()
+        read_bundle(data).close()
 
 
 def claude(data: bytes) -> None:
-    """Any file of Claude Code's can be imported, and nothing that was in it is lost."""
+    """Check that any file of Claude Code can be imported, and that a later import loses nothing."""
     with TemporaryDirectory() as folder:
         check_any(CLAUDE, Path(folder) / f"{SESSION}.jsonl", data)
 
 
 def codex(data: bytes) -> None:
-    """Any file of Codex's can be imported, and nothing that was in it is lost."""
+    """Check that any file of Codex can be imported, and that a later import loses nothing."""
     with TemporaryDirectory() as folder:
         check_any(CODEX, Path(folder) / CodexFile().name(), data)
 
 
 def opencode(data: bytes) -> None:
-    """Any records of OpenCode's can be imported."""
-    for talk in Conversations(opencode_lines.Lines(data), Notes()).talks():
-        entries_of(talk)
+    """Check that any records of OpenCode can be imported."""
+    for session in OpenCodeSessionReader(
+        opencode_lines.LinesSession(data), ImportNotes()
+    ).sessions():
+        entries_of(session)
 
 
 def gemini(data: bytes) -> None:
-    """Any file of Gemini CLI's can be imported, and nothing that was in it is lost."""
+    """Check that any file of Gemini CLI can be imported, and that a later import loses nothing."""
     with TemporaryDirectory() as folder:
         check_any(GEMINI, Path(folder) / "session-2025-11-09T00-00-22222222.jsonl", data)
 
 
 def gemini_object(data: bytes) -> None:
-    """So can any of its older ones; when more is written, all of such a file is written anew."""
+    """Check that any older file of Gemini CLI can be imported."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "session-2025-11-09T00-00-22222222.json"
         path.write_bytes(data)
-        for talk in talks_of(GEMINI, path):
+        for talk in read_sessions(GEMINI, path):
             entries_of(talk)
 
 
 def peers(data: bytes) -> None:
-    """Both peers say what they like."""
+    """Check the guarantees of the engine in a random conversation."""
     choices = Choices(data)
-    converse(choices, choices.choice(_SPITES), acts=200)
+    converse(choices, choices.choice(_ERROR_RATES), acts=200)
 
 
 def script(data: bytes) -> None:
-    """Peers who forget themselves act out a golden transcript."""
+    """Check the guarantees of the engine in a golden transcript with random errors."""
     choices = Choices(data)
-    act_out(choices, choices.choice(_SPITES))
+    play_transcript(choices, choices.choice(_ERROR_RATES))
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
@@ -214,7 +216,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 
 
 def _entries(data: bytes) -> list[Entry]:
-    """Read bytes as entries: lines, of which the first byte says the kind, the next the version."""
+    """Read each line as an entry: the first byte is the kind, the second the version."""
     said = [line for line in data.split(b"\n") if len(line) >= _PREFIX]
     return [
         Entry(
@@ -229,8 +231,8 @@ def _entries(data: bytes) -> list[Entry]:
     ]
 
 
-def stretch_of(session_id: str, entry: Entry) -> EntryBatch:
-    """Return what records an entry."""
+def entry_batch(session_id: str, entry: Entry) -> EntryBatch:
+    """Return the change that records an entry."""
     return EntryBatch(
         session_id=session_id,
         side=entry.side,

@@ -1,7 +1,7 @@
-"""What a hostile agent says costs no more than its size: never the square of it.
+"""The cost of a hostile message grows with its size, never with the square of it.
 
-Each takes well under a second where costs are as they should be, and minutes where not. Time is
-counted in seconds of the processor, so that a busy machine changes nothing.
+With linear costs each test takes well under a second, with quadratic costs minutes. The tests
+measure CPU time, so that the load of the machine does not matter.
 """
 
 import time
@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
-from fuzz.ring import Ring
+from fuzz.strict_playbook import StrictPlaybook
 from rekindle.acp.translate.live_v1 import LiveToV1
+from rekindle.acp.update_kinds import update_to_v1
 from rekindle.export.content import call_parts
 from rekindle.jsonvalue import encode
 from rekindle.model import Entry, Kind, Side
 from rekindle.text.sanitize import clean, without_controls
 from rekindle.transcript.reducer import fold
 
-MOST_SECONDS = 4.0
+MAX_SECONDS = 4.0
 MANY = 12_000
 TEXT = {"type": "text", "text": "x"}
 
@@ -27,23 +28,23 @@ Json = dict[str, Any]
 
 
 @contextmanager
-def cheaply() -> Generator[None]:
+def limited_cpu_time() -> Generator[None]:
     before = time.process_time()
     yield
-    assert time.process_time() - before < MOST_SECONDS
+    assert time.process_time() - before < MAX_SECONDS
 
 
 @pytest.mark.parametrize(
     "words", ["\x9d", "\x1b]", "\x1b]\x9d", "\x9b1;", "\x1bP", "\r", "\x1b[" + "1;" * 50]
 )
-def test_escape_sequences_without_an_end(words: str) -> None:
+def test_unterminated_escape_sequences_cost_linear_time(words: str) -> None:
     text = words * (400_000 // len(words))
-    with cheaply():
+    with limited_cpu_time():
         assert "\x9d" not in clean(text) + without_controls(text)
 
 
-def ring(client: int = 1, agent: int = 1) -> Ring:
-    made = Ring()
+def playbook(client: int = 1, agent: int = 1) -> StrictPlaybook:
+    made = StrictPlaybook()
     made.do_speaks(f"{client} {agent}")
     made.do_agent("Fake load")
     made.do_open("s1")
@@ -59,17 +60,17 @@ def ring(client: int = 1, agent: int = 1) -> Ring:
     ],
     ids=["spaced", "nested", "cut short"],
 )
-def test_names_that_are_said_again_and_again(ending: bytes) -> None:
+def test_repeated_names_cost_linear_time(ending: bytes) -> None:
     line = b"{" + b'"method":"session/update",' * 40_000 + ending
-    with cheaply():
-        ring().take(Side.AGENT, line)
+    with limited_cpu_time():
+        playbook().receive_bytes(Side.AGENT, line)
 
 
-def test_fences_of_any_length() -> None:
+def test_long_fences_cost_linear_time() -> None:
     words = "`" * 100_000 + "\n" + ("`" * 99_999 + "x") * 3
     part = {"type": "content", "content": {"type": "text", "text": words}}
     call = fold([entry(1, {"sessionUpdate": "tool_call", "toolCallId": "t", "content": [part]})])
-    with cheaply():
+    with limited_cpu_time():
         list(call_parts(call.turns[0].items[0], {}))  # type: ignore[arg-type]
 
 
@@ -101,36 +102,35 @@ STREAMS: dict[str, Callable[[int], Json]] = {
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_a_stream_of_updates(name: str) -> None:
+def test_streams_of_updates_cost_linear_time(name: str) -> None:
     updates = [STREAMS[name](number) for number in range(MANY)]
     entries = [entry(seq, update) for seq, update in enumerate(updates, 1)]
-    with cheaply():
+    with limited_cpu_time():
         fold(entries)
     live = LiveToV1()
-    told = 0
-    with cheaply():
+    written = 0
+    with limited_cpu_time():
         for update in updates:
-            told += len(encode(live.update(update)))
-    said = len(encode(updates))
-    assert told < 10 * said
+            written += len(encode(update_to_v1(live, update)))
+    assert written < 10 * len(encode(updates))
 
 
-def test_a_message_of_many_pieces_that_is_then_said_whole() -> None:
+def test_replacing_a_message_of_many_chunks_costs_linear_time() -> None:
     live = LiveToV1()
-    with cheaply():
+    with limited_cpu_time():
         for _ in range(5 * MANY):
-            live.update(SAID)
+            update_to_v1(live, SAID)
         whole = {"sessionUpdate": "agent_message", "messageId": "m", "content": [TEXT]}
-        assert live.update(whole)
+        assert update_to_v1(live, whole)
 
 
-def test_batches_in_batches() -> None:
+def test_nested_batches_cost_linear_time() -> None:
     prompt = b'{"id":1,"method":"session/prompt","params":{"sessionId":"s1","prompt":[]}}'
     line = prompt
     for _ in range(480):
         line = b"[" + prompt + b"," + line + b"]"
-    with cheaply():
-        made = ring()
-        made.take(Side.CLIENT, line)
-        made.take(Side.AGENT, line)
-    assert made.told_user == []
+    with limited_cpu_time():
+        made = playbook()
+        made.receive_bytes(Side.CLIENT, line)
+        made.receive_bytes(Side.AGENT, line)
+    assert made.reports == []

@@ -1,4 +1,4 @@
-"""Commands over a store that somebody hostile has filled: they show it, and do nothing else."""
+"""Commands on a store with hostile content show it, and do nothing else."""
 
 import io
 import random
@@ -9,12 +9,12 @@ import pytest
 from command_runs import run, terminal
 from fuzz.hostile import PATHS, TEXTS
 from fuzz.peers import converse
-from fuzz.targets import stretch_of
+from fuzz.targets import entry_batch
 from recorded_sessions import NOW, answered, asked, entry, told
 from rekindle.cli.main import main
 from rekindle.model import AgentIdentity, Change, Kind, Opened, Page, Titled, TitleSource
 from rekindle.store.sqlite.store import SqliteStore
-from safe_documents import STYLE, UNSEEN, check
+from safe_documents import INVISIBLE, STYLE, check
 
 MUCH = 10_000
 FORMATS = ("markdown", "html", "json", "acp", "bundle")
@@ -44,7 +44,7 @@ def hostile_session(session_id: str, words: str) -> list[Change]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a store in a folder of its own, and nothing else."""
+    """Return a folder that contains only a store in a subfolder."""
     folder = tmp_path_factory.mktemp("hostile")
     (folder / "home").mkdir()
     (folder / "out").mkdir()
@@ -54,12 +54,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for words in TEXTS[:20]:
             store.write(hostile_session(f"x{words[:300]}", words[:3000]))
         for seed in range(3):
-            # What passes through the relay is kept as it was said.
+            # Add the records of random conversations.
             peers = converse(random.Random(seed), 0.3, 60)
             for session in peers.record.store.sessions(Page(limit=100, with_unopened=True)):
-                name = f"relay-{seed}-{session.id}"[:300]
+                name = f"random-{seed}-{session.id}"[:300]
                 said = peers.record.store.read(session.id)
-                store.write([stretch_of(name, it) for it in said if len(it.line) < MUCH])
+                store.write([entry_batch(name, it) for it in said if len(it.line) < MUCH])
     return folder
 
 
@@ -69,17 +69,17 @@ def every_id(folder: Path) -> list[str]:
 
 
 def files(folder: Path) -> set[str]:
-    """Return all files that are there, but for those of the store."""
+    """Return all files except those of the store."""
     beside = (it for it in folder.rglob("*") if not it.name.startswith("s.db"))
     return {str(it.relative_to(folder)) for it in beside if it.parent.name != "s.db.live"}
 
 
 def in_pipe(folder: Path, capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """Return what a command prints; it is to end well, and not by a fault."""
+    """Return the output of a command. Fail if it ends with an internal error."""
     code = main([words[0], "--store", str(folder / "store" / "s.db"), *words[1:]])
     printed = capsys.readouterr()
     assert code in {0, 1}, printed.err
-    assert not UNSEEN.search(printed.err)
+    assert not INVISIBLE.search(printed.err)
     return printed.out
 
 
@@ -100,25 +100,25 @@ def at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=" ".join,
 )  # fmt: skip
-def test_what_lists_sessions(
+def test_lists_are_harmless(
     folder: Path, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
     before = files(folder)
-    assert not UNSEEN.search(in_pipe(folder, capsys, *words))
+    assert not INVISIBLE.search(in_pipe(folder, capsys, *words))
     assert files(folder) == before
 
 
-def test_what_shows_a_session(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_shown_sessions_are_harmless(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = files(folder)
     for session_id in every_id(folder):
         shown = in_pipe(folder, capsys, "show", "--tools", "--thoughts", "--", session_id)
-        assert not UNSEEN.search(shown)
-        assert not UNSEEN.search(in_pipe(folder, capsys, "show", "--json", "--", session_id))
+        assert not INVISIBLE.search(shown)
+        assert not INVISIBLE.search(in_pipe(folder, capsys, "show", "--json", "--", session_id))
     assert files(folder) == before
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_what_is_exported_is_in_the_file_that_was_named(
+def test_export_writes_only_the_named_file(
     folder: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     before = files(folder)
@@ -133,7 +133,7 @@ def test_what_is_exported_is_in_the_file_that_was_named(
         if name == "html":
             check(out.read_text(encoding="utf-8"))
         elif name != "bundle":
-            assert not UNSEEN.search(out.read_text(encoding="utf-8"))
+            assert not INVISIBLE.search(out.read_text(encoding="utf-8"))
     out.unlink()
 
 
@@ -142,18 +142,18 @@ def test_what_is_exported_is_in_the_file_that_was_named(
     [["list"], ["search", "needle"], ["stats"], ["doctor"], ["show", "--tools", "--", "$(id)"]],
     ids=lambda it: it[0],
 )
-def test_on_a_terminal_nothing_of_it_is_obeyed(folder: Path, words: list[str]) -> None:
+def test_terminal_output_has_no_hostile_control_codes(folder: Path, words: list[str]) -> None:
     store = str(folder / "store" / "s.db")
     home = str(folder / "home")
     with terminal(words[0], "--store", store, *words[1:], HOME=home, PAGER="cat") as opened:
         assert opened.end() in {0, 1}
         shown = opened.shown
-    # Our own are colours, and what replaces the line of a progress bar.
-    ours = STYLE.sub("", shown).replace("\r\x1b[2K", "").replace("\x1b[K", "").replace("\r", "")
-    assert not UNSEEN.search(ours), UNSEEN.findall(ours)
+    # Rekindle itself writes colours, and the codes that replace the line of a progress bar.
+    rest = STYLE.sub("", shown).replace("\r\x1b[2K", "").replace("\x1b[K", "").replace("\r", "")
+    assert not INVISIBLE.search(rest), INVISIBLE.findall(rest)
 
 
-def test_ids_and_titles_are_words_to_whoever_completes_them(folder: Path) -> None:
+def test_completion_offers_ids_and_titles_as_plain_text(folder: Path) -> None:
     store = str(folder / "store" / "s.db")
     for words in (["show", ""], ["list", "--agent", ""]):
         done = run("complete", "--", *words, REKINDLE_STORE=store)
@@ -161,10 +161,10 @@ def test_ids_and_titles_are_words_to_whoever_completes_them(folder: Path) -> Non
         kind, *offered = done.stdout.splitlines()
         assert kind == "words"
         assert offered
-        assert not UNSEEN.search(done.stdout.replace("\t", ""))
+        assert not INVISIBLE.search(done.stdout.replace("\t", ""))
 
 
-def test_all_in_a_bundle_go_to_another_store_and_nowhere_else(
+def test_bundle_of_hostile_sessions_changes_only_the_target_store(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = files(folder)
@@ -172,6 +172,6 @@ def test_all_in_a_bundle_go_to_another_store_and_nowhere_else(
     in_pipe(folder, capsys, "export", "--format", "bundle", "--all", "-o", out)
     other = str(folder / "out" / "s.db")
     assert main(["import", "--store", other, out]) == 0
-    assert not UNSEEN.search(capsys.readouterr().out)
+    assert not INVISIBLE.search(capsys.readouterr().out)
     assert files(folder) == {*before, "out/all"}
     Path(out).unlink()

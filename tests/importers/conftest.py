@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def open_folder() -> Generator[Path]:
-    """Yield a folder that all may look into."""
+    """Yield a folder that every user can read."""
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)

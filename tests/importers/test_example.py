@@ -1,4 +1,4 @@
-"""The importer that docs/importers.md shows keeps what it says that every importer must."""
+"""The example importer in docs/importers.md follows the rules for importers."""
 
 import json
 import re
@@ -8,11 +8,11 @@ from types import ModuleType
 
 import pytest
 
-from importer_results import check_any, check_growth, talks_of, told
-from rekindle.importers.base import Notes, Tool
+from importer_results import check_any, check_growth, items_of, read_sessions
+from rekindle.importers.base import ImportNotes, ToolImporter
 from rekindle.model import TitleSource
 from rekindle.store.memory import MemoryStore
-from rekindle.transfer.merge import How
+from rekindle.transfer.merge import MergeOutcome
 from tool_imports import Run, everything
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "importers.md"
@@ -23,39 +23,39 @@ RECORDS = [
     {"type": "answered", "text": "2"},
     {"type": "wondered"},
 ]
-LINES = [json.dumps(it).encode() for it in RECORDS]
+LINES = [json.dumps(record).encode() for record in RECORDS]
 
 
 @pytest.fixture
-def tool(monkeypatch: pytest.MonkeyPatch) -> Tool:
+def tool(monkeypatch: pytest.MonkeyPatch) -> ToolImporter:
     shown = re.search(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
     assert shown is not None
     module = ModuleType("mytool")
-    # What records are read into is looked up by the name of its module.
+    # msgspec looks up the types of records by the name of their module.
     monkeypatch.setitem(sys.modules, "mytool", module)
-    exec(shown[1], module.__dict__)  # noqa: S102 - it is our own
-    return module.TOOL
+    exec(shown[1], module.__dict__)  # noqa: S102 - our own document
+    return module.IMPORTER
 
 
-def test_it_imports_what_is_there_and_what_is_new(tool: Tool, tmp_path: Path) -> None:
+def test_example_imports_new_and_grown_sessions(tool: ToolImporter, tmp_path: Path) -> None:
     (folder,) = tool.folders({}, tmp_path)
     folder.mkdir(parents=True)
     path, store = folder / "s1.mytool", MemoryStore()
     path.write_bytes(b"\n".join(LINES[:2]) + b"\n{")
-    assert Run(store, folder, tool).hows == [How.NEW]
+    assert Run(store, folder, tool).outcomes == [MergeOutcome.NEW]
     path.write_bytes(b"\n".join([*LINES, b"torn"]))
-    assert Run(store, folder, tool).hows == [How.EXTENDED]
+    assert Run(store, folder, tool).outcomes == [MergeOutcome.EXTENDED]
     assert Run(store, folder, tool).read == 0
     ((session, titles, _),) = everything(store)
     assert (session.id, session.cwd, session.turns) == ("s1", "/home/user", 2)
     assert titles == {TitleSource.PROMPT: "One"}
 
 
-def test_it_keeps_the_rules(tool: Tool, tmp_path: Path) -> None:
-    path, notes = tmp_path / "s1.mytool", Notes()
+def test_example_follows_the_rules(tool: ToolImporter, tmp_path: Path) -> None:
+    path, notes = tmp_path / "s1.mytool", ImportNotes()
     check_growth(tool, path, LINES)
-    (talk,) = talks_of(tool, path, notes)
-    assert told(talk) == ["One", "1", "Two", "2"]
+    (source,) = read_sessions(tool, path, notes)
+    assert items_of(source) == ["One", "1", "Two", "2"]
     assert notes.skipped == {"a record of unknown type: wondered": 1}
     data = b"\n".join(LINES)
     for place in range(0, len(data), 7):

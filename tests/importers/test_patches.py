@@ -1,9 +1,9 @@
-"""What was changed is told line by line: a line ends, unless it is said not to."""
+"""Parsing of patches: hunks, positions and missing newlines."""
 
 import pytest
 
-from rekindle.importers.codex.patches import edits_of_patch
-from rekindle.importers.patches import Hunk, hunks_of_diff
+from rekindle.importers.codex.tool_calls import patch_edits
+from rekindle.importers.patches import DiffHunk, parse_unified_diff
 
 NO_END = "\\ No newline at end of file"
 
@@ -21,22 +21,22 @@ NO_END = "\\ No newline at end of file"
         (f"{NO_END}\n+c\n", "", "c\n"),
     ],
 )
-def test_a_unified_diff_says_which_line_has_no_end(lines: str, old: str, new: str) -> None:
+def test_missing_newline_marker_applies_to_its_line(lines: str, old: str, new: str) -> None:
     diff = f"Index: a\n===\n--- a\n+++ a\n@@ -1,2 +7,2 @@ def f\n{lines}"
-    assert list(hunks_of_diff(diff)) == [Hunk(7, old, new)]
+    assert list(parse_unified_diff(diff)) == [DiffHunk(7, old, new)]
 
 
-def test_each_part_of_a_file_is_told_where_it_is() -> None:
+def test_each_hunk_has_its_line_number() -> None:
     diff = "@@ -1 +1 @@\n-a\n+b\n@@ -9,0 +9,1 @@\n+c\n"
-    assert list(hunks_of_diff(diff)) == [Hunk(1, "a\n", "b\n"), Hunk(9, "", "c\n")]
+    assert list(parse_unified_diff(diff)) == [DiffHunk(1, "a\n", "b\n"), DiffHunk(9, "", "c\n")]
 
 
 @pytest.mark.parametrize("diff", ["", "--- a\n+++ a\n", "@@", "@@ -1 +1 @@\n", "no diff @@ -1"])
-def test_a_diff_that_changes_nothing_tells_nothing(diff: str) -> None:
-    assert list(hunks_of_diff(diff)) == []
+def test_diff_without_changes_has_no_hunks(diff: str) -> None:
+    assert list(parse_unified_diff(diff)) == []
 
 
-def test_all_lines_of_a_patch_of_codex_end() -> None:
+def test_lines_of_a_codex_patch_end_with_newlines() -> None:
     patch = """\
 *** Begin Patch
 *** Update File: a
@@ -47,5 +47,8 @@ def test_all_lines_of_a_patch_of_codex_end() -> None:
 +e
 +f
 *** End Patch"""
-    told = edits_of_patch(patch, "/p").content
-    assert [(it["oldText"], it["newText"]) for it in told] == [("b\n", "c\n"), (None, "e\nf\n")]
+    diffs = patch_edits(patch, "/p").content
+    assert [(diff["oldText"], diff["newText"]) for diff in diffs] == [
+        ("b\n", "c\n"),
+        (None, "e\nf\n"),
+    ]

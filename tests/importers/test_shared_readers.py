@@ -1,4 +1,4 @@
-"""Lines of files, records however broken, numbers of records, times: what importers share."""
+"""The code that importers share: lines, records, ids, times, entries."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -7,57 +7,61 @@ import pytest
 from hypothesis import given, strategies as st
 from msgspec import Raw, Struct
 
-from rekindle.importers import line_reader as lines_module
-from rekindle.importers.base import Notes, Tally
-from rekindle.importers.entry_builder import LATEST_US, Clock, Teller, step, text
-from rekindle.importers.lenient_reader import Reader, is_text
-from rekindle.importers.line_reader import Lines
-from rekindle.importers.uuids import Uuids
+from rekindle.importers import line_reader as line_reader_module
+from rekindle.importers.base import EntryCounts, ImportNotes
+from rekindle.importers.entry_builder import (
+    MAX_TIME_US,
+    EntryBuilder,
+    TimestampParser,
+    plan_entry,
+    text_block,
+)
+from rekindle.importers.id_index import IdIndex
+from rekindle.importers.lenient_reader import LenientReader, is_json_string
+from rekindle.importers.line_reader import LineReader
 from rekindle.transcript.model import TranscriptMessage
 from rekindle.transcript.reducer import fold
 
 
-@given(st.lists(st.binary(max_size=50).map(lambda it: it.replace(b"\n", b"")), max_size=20))
-def test_lines_end_at_newlines_only(
+@given(st.lists(st.binary(max_size=50).map(lambda line: line.replace(b"\n", b"")), max_size=20))
+def test_only_newlines_end_a_line(
     tmp_path_factory: pytest.TempPathFactory, said: list[bytes]
 ) -> None:
     path = tmp_path_factory.mktemp("x") / "f"
-    path.write_bytes(b"".join(it + b"\n" for it in said))
-    marked = [it.removeprefix(b"\xef\xbb\xbf") if not n else it for n, it in enumerate(said)]
-    assert [line for _, line in Lines(path)] == marked
-    places = [place for place, _ in Lines(path)]
+    path.write_bytes(b"".join(line + b"\n" for line in said))
+    marked = [item.removeprefix(b"\xef\xbb\xbf") if not n else item for n, item in enumerate(said)]
+    assert [line for _, line in LineReader(path)] == marked
+    places = [place for place, _ in LineReader(path)]
     for place, line in zip(places, said, strict=True):
         assert path.read_bytes()[place : place + len(line)] == line
-    checksum, each = Lines(path).hashed()
-    assert len(list(each)) == len(said)
-    assert checksum.words == sha256(path.read_bytes()).hexdigest()
+    checksum, scan_each = LineReader(path).with_checksum()
+    assert len(list(scan_each)) == len(said)
+    assert checksum.hexdigest == sha256(path.read_bytes()).hexdigest()
 
 
-def test_a_line_without_an_end_is_told_and_said_to_be(tmp_path: Path) -> None:
+def test_last_line_without_newline_is_read_and_marked_as_torn(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes("\ufeffone\ntwo \u2028\u0085\r\nthr".encode())
-    lines = Lines(path)
+    lines = LineReader(path)
     assert [line.decode() for _, line in lines] == ["one", "two \u2028\u0085\r", "thr"]
     assert lines.is_torn
 
 
-def test_what_is_written_meanwhile_is_not_read(tmp_path: Path) -> None:
+def test_bytes_after_the_end_are_not_read(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"one\ntwo\nthree\n")
-    assert [line for _, line in Lines(path, 4, 10)] == [b"two", b"th"]
+    assert [line for _, line in LineReader(path, 4, 10)] == [b"two", b"th"]
 
 
-def test_a_line_that_is_too_long_is_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lines_module, "LONGEST", 10)
+def test_too_long_line_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line_reader_module, "MAX_LINE_BYTES", 10)
     path = tmp_path / "f"
     for data in (b"a\n" + b"x" * 35 + b"\nb\n" + b"y" * 11 + b"\nc", b"a\nb\nc\n" + b"z" * 99):
         path.write_bytes(data)
-        lines = Lines(path)
+        lines = LineReader(path)
         assert [line for _, line in lines] == [b"a", b"b", b"c"]
         assert lines.too_long == data.count(b"xxx") // 11 + data.count(b"y" * 11) + (b"z" in data)
-        assert [data[place : place + 1] for place, _ in Lines(path)] == [b"a", b"b", b"c"]
+        assert [data[place : place + 1] for place, _ in LineReader(path)] == [b"a", b"b", b"c"]
 
 
 class Inner(Struct):
@@ -76,7 +80,7 @@ class Outer(Struct, rename="camel"):
     either: str | list[Inner] = ""
 
 
-read = Reader(Outer)
+read = LenientReader(Outer)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +96,7 @@ read = Reader(Outer)
         (b'{"someName":"x","deep":' + b"[" * 300 + b"]" * 300 + b"}", "x", None, 0),
     ],
 )
-def test_a_record_is_read_as_far_as_it_can_be(
+def test_invalid_fields_of_a_record_get_their_defaults(
     line: bytes, name: str | None, inner: str | None, several: int
 ) -> None:
     record = read(line)
@@ -103,21 +107,21 @@ def test_a_record_is_read_as_far_as_it_can_be(
 
 
 @pytest.mark.parametrize("line", [b"", b"[]", b"5", b'{"a":', b"\0\0", b"[" * 100_000, b'"x"'])
-def test_what_is_no_record_is_none(line: bytes) -> None:
+def test_line_that_is_not_an_object_is_rejected(line: bytes) -> None:
     assert read(line) is None
 
 
-def test_what_is_passed_on_unread_is_text() -> None:
+def test_undecoded_strings_are_recognised() -> None:
     record = read('{"inner":{"raw":"\N{GRINNING FACE}"}}'.encode())
     assert record is not None
     assert record.inner is not None
-    assert is_text(record.inner.raw)
-    assert not is_text(Raw(b"5"))
-    assert not is_text(Raw())
+    assert is_json_string(record.inner.raw)
+    assert not is_json_string(Raw(b"5"))
+    assert not is_json_string(Raw())
 
 
-def test_numbers_are_found_however_many_there_are() -> None:
-    uuids = Uuids()
+def test_id_index_finds_old_and_recent_ids() -> None:
+    uuids = IdIndex()
     for number in range(150_000):
         uuids.add(f"name {number}", number)
     assert [uuids.find(f"name {number}") for number in (0, 70_000, 149_999)] == [0, 70_000, 149_999]
@@ -142,53 +146,54 @@ def test_numbers_are_found_however_many_there_are() -> None:
         (None, None),
     ],
 )
-def test_times_are_read_or_are_none(written: str | None, at_us: int | None) -> None:
-    clock = Clock()
-    clock.read("2025-10-09T00:00:30.000Z")
-    assert clock.read(written) == Clock().read(written) == at_us
+def test_timestamps_are_parsed_or_rejected(written: str | None, at_us: int | None) -> None:
+    clock = TimestampParser()
+    clock.parse("2025-10-09T00:00:30.000Z")
+    assert clock.parse(written) == TimestampParser().parse(written) == at_us
 
 
-def test_what_no_calendar_has_is_no_time() -> None:
-    teller = Teller("s", Tally(), 5)
-    for at_us in (7, None, -1, LATEST_US + 1):
-        teller.at(at_us)
-        teller.agent("x")
-    assert {entry.at_us for entry in teller.take()} == {7}
+def test_builder_ignores_times_out_of_range() -> None:
+    builder = EntryBuilder("s", EntryCounts(), 5)
+    for at_us in (7, None, -1, MAX_TIME_US + 1):
+        builder.set_time(at_us)
+        builder.add_agent_text("x")
+    assert {entry.at_us for entry in builder.take_entries()} == {7}
 
 
-def test_what_is_said_after_something_else_stands_after_it() -> None:
-    teller = Teller("s", tally := Tally())
-    teller.prompt("p", [text("Go")])
-    for words in ("One", "."):
-        teller.agent(words, "m")
-    teller.call("c", title="C", status="pending")
-    teller.agent("Two", "m")
-    # It does not stand where it is told.
-    teller.called("c", status="completed")
-    teller.agent(".", "m")
-    teller.thought("Hm", "m")
-    teller.agent("Three.", "m")
-    teller.plan([step("Do", "pending")])
-    teller.agent("Four.", "m")
-    teller.agent("Another.", "n")
-    teller.end()
-    (turn,) = fold(teller.take()).turns
+def test_message_that_continues_after_another_item_gets_a_new_id() -> None:
+    builder = EntryBuilder("s", counts := EntryCounts())
+    builder.add_prompt("p", [text_block("Go")])
+    for texts in ("One", "."):
+        builder.add_agent_text(texts, "m")
+    builder.add_tool_call("c", title="C", status="pending")
+    builder.add_agent_text("Two", "m")
+    # An update of a call does not interrupt the message.
+    builder.update_tool_call("c", status="completed")
+    builder.add_agent_text(".", "m")
+    builder.add_thought("Hm", "m")
+    builder.add_agent_text("Three.", "m")
+    builder.add_plan([plan_entry("Do", "pending")])
+    builder.add_agent_text("Four.", "m")
+    builder.add_agent_text("Another.", "n")
+    builder.end_turn()
+    (turn,) = fold(builder.take_entries()).turns
     items = [
-        it.text if isinstance(it, TranscriptMessage) else type(it).__name__ for it in turn.items
+        item.text if isinstance(item, TranscriptMessage) else type(item).__name__
+        for item in turn.items
     ]
     assert items == [
         "Go", "One.", "ToolCallItem", "Two.", "Hm", "Three.", "PlanItem", "Four.", "Another.",
     ]  # fmt: skip
-    assert tally.messages == 6
+    assert counts.messages == 6
 
 
-def test_reasons_are_bounded_and_parts_count_once() -> None:
-    notes = Notes()
+def test_notes_limit_reasons_and_count_each_section_once() -> None:
+    notes = ImportNotes()
     for number in range(100):
         notes.skip(f"reason {number}" + "x" * 1000)
     assert len(notes.skipped) == 51
     assert sum(notes.skipped.values()) == 100
     assert max(map(len, notes.skipped)) == 80
     for _ in range(3):
-        notes.anew("part").skip("again")
+        notes.restart("part").skip("again")
     assert notes.skipped["again"] == 1

@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from interop.agents import AGENTS
-from interop.comparing import Difference
-from interop.outcome import ACPX_STEPS, IMPORT_STEPS, STEPS, Explained, Outcome, Result
-from interop.report import compose, in_readme, short
+from interop.comparison import Difference
+from interop.outcome import ACPX_STEPS, IMPORT_STEPS, STEPS, ExplainedDifference, Outcome, Result
+from interop.report import compose, summary_table, update_readme
 
 SPEC = AGENTS[0]
 OK = dict.fromkeys(STEPS, Outcome("ok"))
@@ -17,28 +17,28 @@ def result(**more: object) -> Result:
     return Result(**{**usual, **more})  # pyright: ignore[reportArgumentType]
 
 
-def test_what_is_missing_bare_and_had_behind_rekindle_is_told() -> None:
+def test_report_shows_features_that_only_rekindle_provides() -> None:
     bare = {**OK, "load": Outcome("failed", "no"), "delete": Outcome("not offered")}
     whole = result(forms={"bare": bare, "v1": OK, "v2": OK})
     assert whole.is_as_expected
-    assert "| delete; does not work: load | all of it" in short([whole])
-    assert "| load tells all of it | ✗ (1) | ✓ | ✓ |" in compose([whole])
+    assert "| delete; does not work: load | all of it" in summary_table([whole])
+    assert "| load replays all of it | ✗ (1) | ✓ | ✓ |" in compose([whole])
     assert "\n1. no\n" in compose([whole])
 
 
-def test_a_failure_behind_rekindle_is_not_as_expected() -> None:
+def test_failure_behind_rekindle_is_unexpected() -> None:
     failing = {**OK, "fork": Outcome("failed", "it broke")}
     whole = result(forms={"bare": OK, "v1": OK, "v2": failing})
     assert not whole.is_as_expected
-    assert "all but fork" in short([whole])
+    assert "all but fork" in summary_table([whole])
 
 
-def test_a_failure_before_acpx_is_not_as_expected() -> None:
+def test_failure_with_acpx_is_unexpected() -> None:
     forms = {"bare": OK, "v1": OK, "v2": OK}
     assert not result(forms=forms, acpx={"new": Outcome("failed", "no")}).is_as_expected
 
 
-def test_what_was_not_installed_is_no_pass() -> None:
+def test_missing_agent_is_not_a_pass() -> None:
     refused = result(not_run="not installed: no matching version", acpx={})
     assert not refused.is_as_expected
     assert "**Not run**: not installed: no matching version." in compose([refused])
@@ -47,36 +47,36 @@ def test_what_was_not_installed_is_no_pass() -> None:
 IMPORTED = dict.fromkeys(IMPORT_STEPS, Outcome("ok")) | {"other": Outcome("ok", "told")}
 
 
-def test_what_was_imported_is_told_with_what_differs_and_why() -> None:
-    why = Explained(Difference("what a call shows", "", "```\na|b\n```"), "it is so")
+def test_report_shows_imports_with_differences_and_reasons() -> None:
+    why = ExplainedDifference(Difference("text of a call", "", "```\na|b\n```"), "it is so")
     whole = result(forms={"bare": OK, "v1": OK, "v2": OK}, imports=IMPORTED, differences=(why,))
     assert whole.is_as_expected
     document = compose([whole])
-    assert f"| the agent of another tool goes on with it | ✓ told: {SPEC.successor} |" in document
-    row = f"| {SPEC.tool} | what a call shows | — | `` ```⏎a\\|b⏎``` `` | it is so |"
+    assert f"| the agent of another tool continues it | ✓ told: {SPEC.successor} |" in document
+    row = f"| {SPEC.tool} | text of a call | — | `` ```⏎a\\|b⏎``` `` | it is so |"
     assert row in document
 
 
-def test_a_failure_of_an_import_is_not_as_expected() -> None:
+def test_failed_import_is_unexpected() -> None:
     failing = {**IMPORTED, "load v2": Outcome("failed", "a thought is missing")}
     whole = result(forms={"bare": OK, "v1": OK, "v2": OK}, imports=failing)
     assert not whole.is_as_expected
-    assert "all but what is imported from it" in short([whole])
+    assert "all but what is imported from it" in summary_table([whole])
     assert "| the same, v2 client | ✗ (1) |" in compose([whole])
     assert "\n1. a thought is missing\n" in compose([whole])
 
 
-def test_what_was_not_run_is_not_imported_either() -> None:
+def test_agent_without_run_has_no_import() -> None:
     refused = result(not_run="not installed: no matching version", acpx={})
     assert f"**{SPEC.name} was not run**: not installed: no matching" in compose([refused])
 
 
-def test_readme_has_the_table_and_keeps_the_rest() -> None:
+def test_readme_table_is_replaced_in_place() -> None:
     results = [result(forms={"bare": OK, "v1": OK, "v2": OK})]
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    made = in_readme(readme, results)
-    assert short(results) in made
-    assert in_readme(made, results) == made
+    made = update_readme(readme, results)
+    assert summary_table(results) in made
+    assert update_readme(made, results) == made
     assert made.partition("## Look at")[2] == readme.partition("## Look at")[2]
     with pytest.raises(ValueError, match="has no <!-- interop"):
-        in_readme("# Rekindle", results)
+        update_readme("# Rekindle", results)

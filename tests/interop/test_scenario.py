@@ -1,4 +1,4 @@
-"""The scenario of `make interop` sees what an agent does, and what it does not."""
+"""The scenarios of `make interop`, with an agent whose capabilities are arguments."""
 
 import asyncio
 import sys
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from interop.importing import Importing
+from interop.import_scenario import ImportScenario
 from interop.model.server import serving
 from interop.outcome import IMPORT_STEPS, STEPS, Outcome
-from interop.place import Place
 from interop.scenario import Scenario
-from rekindle.client import Question, connect
+from interop.workspace import Workspace
+from rekindle.client import PermissionRequest, connect
 
 AGENT = Path(__file__).parents[1] / "support" / "model_agent.py"
 ALL = ("list", "load", "resume", "fork", "close", "delete")
@@ -21,7 +21,7 @@ ALL = ("list", "load", "resume", "fork", "close", "delete")
 def outcomes(
     folder: Path, *traits: str, protocol: int = 1, is_behind_rekindle: bool = False
 ) -> dict[str, Outcome]:
-    """Return what came of it for an agent with these traits."""
+    """Run the scenario with an agent of these capabilities; return the outcomes."""
     kept, project = folder / "kept", folder / "project"
     kept.mkdir()
     project.mkdir()
@@ -31,7 +31,7 @@ def outcomes(
             (sys.executable, str(AGENT), f"{url}/v1", str(kept), *traits),
             behind_rekindle=is_behind_rekindle,
             protocol=protocol,
-            on_permission=Question.allow,
+            on_permission=PermissionRequest.allow,
             environ={"REKINDLE_STORE": str(folder / "s.db")},
         )
         scenario = Scenario(start, project, print, is_behind_rekindle=is_behind_rekindle)
@@ -39,53 +39,53 @@ def outcomes(
     return scenario.outcomes
 
 
-def test_an_agent_that_can_all_of_it_is_seen_to(tmp_path: Path) -> None:
-    came = outcomes(tmp_path, *ALL)
-    not_ok = {step: it for step, it in came.items() if it.status != "ok"}
-    # It saves a turn only when it has ended; and nobody starts a bare agent again.
+def test_capable_agent_passes_all_steps(tmp_path: Path) -> None:
+    steps = outcomes(tmp_path, *ALL)
+    not_ok = {step: outcome for step, outcome in steps.items() if outcome.status != "ok"}
+    # The agent saves a turn at its end, and a bare agent is not restarted.
     assert not_ok == {
-        "cut off": Outcome("failed", "the model never heard of it"),
+        "cut off": Outcome("failed", "the model was not shown it"),
         "agent killed": Outcome("not reached"),
     }
-    assert came["load memory"] == came["resume memory"] == Outcome("ok", "native")
+    assert steps["load memory"] == steps["resume memory"] == Outcome("ok", "native")
 
 
-def test_one_that_can_nothing_is_not_taken_to_fail(tmp_path: Path) -> None:
-    came = outcomes(tmp_path)
-    assert came.pop("turn") == Outcome("ok")
-    assert {it.status for it in came.values()} == {"not offered", "not reached"}
+def test_agent_without_lifecycle_does_not_fail(tmp_path: Path) -> None:
+    steps = outcomes(tmp_path)
+    assert steps.pop("turn") == Outcome("ok")
+    assert {value.status for value in steps.values()} == {"not offered", "not reached"}
 
 
-def test_one_that_only_says_that_it_remembers_is_seen_through(tmp_path: Path) -> None:
-    came = outcomes(tmp_path, *ALL, "forgets")
-    assert came["load"].status == "ok"
+def test_false_claim_of_memory_is_detected(tmp_path: Path) -> None:
+    steps = outcomes(tmp_path, *ALL, "forgets")
+    assert steps["load"].status == "ok"
     for step in ("load memory", "resume memory", "fork memory"):
-        assert came[step].status == "failed"
-        assert "never heard of alpha" in came[step].remark
+        assert steps[step].status == "failed"
+        assert "without alpha" in steps[step].remark
 
 
 @pytest.mark.parametrize("protocol", [1, 2])
-def test_behind_rekindle_all_is_well_and_how_is_told(protocol: int, tmp_path: Path) -> None:
-    came = outcomes(tmp_path, protocol=protocol, is_behind_rekindle=True)
-    assert came.keys() == STEPS.keys()
-    assert {it.status for it in came.values()} == {"ok"}
+def test_behind_rekindle_all_steps_pass_and_name_the_method(protocol: int, tmp_path: Path) -> None:
+    steps = outcomes(tmp_path, protocol=protocol, is_behind_rekindle=True)
+    assert steps.keys() == STEPS.keys()
+    assert {value.status for value in steps.values()} == {"ok"}
     for step in ("load memory", "agent killed", "resume memory", "cut off", "fork memory"):
-        assert came[step].remark == "told"
+        assert steps[step].remark == "told"
 
 
-def test_what_a_tool_has_not_made_is_not_imported(tmp_path: Path) -> None:
+def test_missing_tool_files_are_not_imported(tmp_path: Path) -> None:
     # Its agent cannot change files.
     with serving(lambda _: None) as url:
         command = (sys.executable, str(AGENT), f"{url}/v1", str(tmp_path))
-        importing = Importing("claude", Place(tmp_path, command, {}), connect, print)
+        importing = ImportScenario("claude", Workspace(tmp_path, command, {}), connect, print)
         importing.run(successor=None)
     assert "No tool that I know of does that" in importing.outcomes.pop("live").remark
     assert importing.outcomes.keys() | {"live"} == IMPORT_STEPS.keys()
-    assert {it.status for it in importing.outcomes.values()} == {"not reached"}
+    assert {value.status for value in importing.outcomes.values()} == {"not reached"}
 
 
-def test_what_was_cut_off_is_told_to_one_that_remembers_the_rest(tmp_path: Path) -> None:
-    came = outcomes(tmp_path, *ALL, is_behind_rekindle=True)
-    assert {it.status for it in came.values()} == {"ok"}
-    assert came["resume memory"].remark == "native"
-    assert came["cut off"].remark == "told"
+def test_interrupted_turn_is_handed_over_to_a_native_restore(tmp_path: Path) -> None:
+    steps = outcomes(tmp_path, *ALL, is_behind_rekindle=True)
+    assert {value.status for value in steps.values()} == {"ok"}
+    assert steps["resume memory"].remark == "native"
+    assert steps["cut off"].remark == "told"

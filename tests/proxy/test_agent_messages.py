@@ -1,8 +1,8 @@
 import json
 
 import pytest
-from engine_pair import EnginePair, Sent, recorded_session
 
+from engine_pair import EnginePair, Sent, recorded_session
 from rekindle.proxy.step import AGENT
 
 TEXT = {"type": "text", "text": "Hello"}

@@ -73,14 +73,14 @@ def relay_with(session: str) -> Engine:
     if session == "in a turn":
         book.do_said("a Hello | Hi")
         book.receive(CLIENT, [PROMPT.decode()])
-    return book.relay
+    return book.engine
 
 
 SESSIONS = st.sampled_from(["unknown", "open", "in a turn", "renamed"])
 
 
 @given(st.lists(LINES, min_size=1), SESSIONS)
-def test_lines_read_together_go_the_way_of_lines_read_one_by_one(
+def test_lines_of_one_read_are_handled_like_separate_reads(
     lines: list[bytes], session: str
 ) -> None:
     together, apart = relay_with(session), relay_with(session)
@@ -96,9 +96,7 @@ def test_lines_read_together_go_the_way_of_lines_read_one_by_one(
 
 
 @given(st.lists(st.lists(LINES, min_size=1), min_size=1), SESSIONS)
-def test_what_is_recognised_is_what_reading_would_have_found(
-    reads: list[list[bytes]], session: str
-) -> None:
+def test_fast_path_finds_what_parsing_finds(reads: list[list[bytes]], session: str) -> None:
     quick, careful = relay_with(session), relay_with(session)
     for lines in reads:
         read: list[object] = []
@@ -131,7 +129,7 @@ def test_a_streak_covers_lines_with_its_beginning_and_no_others() -> None:
     assert not streak.count(b"")
 
 
-def test_ids_are_neither_given_twice_nor_left_out() -> None:
+def test_message_ids_are_unique_and_complete() -> None:
     kind = "agent_message_chunk"
     bare = update("s", kind, "x")
     named = bare.replace(b'"content"', b'"messageId":"m","content"')
@@ -155,5 +153,5 @@ def test_ids_are_neither_given_twice_nor_left_out() -> None:
     ],
     ids=["session last", "spaces", "method last", "session in _meta"],
 )
-def test_a_beginning_that_does_not_tell_all_is_no_streak(line: bytes, session: str) -> None:
+def test_incomplete_prefix_starts_no_streak(line: bytes, session: str) -> None:
     assert ChunkFastPath.after(line, session, "plan", line) is None

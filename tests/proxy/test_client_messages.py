@@ -1,8 +1,8 @@
 import json
 
 import pytest
-from engine_pair import EnginePair, Sent
 
+from engine_pair import EnginePair, Sent
 from playbook import CLIENT
 
 TEXT = [{"type": "text", "text": "Hello"}]

@@ -20,7 +20,7 @@ def test_transcript(path: Path, *, update: bool) -> None:
     assert played == script
 
 
-def test_after_a_fault_with_one_line_all_others_go_their_way(
+def test_other_lines_are_handled_after_an_internal_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*_: object) -> None:
@@ -37,7 +37,7 @@ def test_after_a_fault_with_one_line_all_others_go_their_way(
     assert [it.quote for it in step.reports] == ["RuntimeError('a fault')"]
 
 
-def test_after_a_fault_nothing_of_it_is_recorded_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_internal_error_leaves_no_changes_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("a fault")
 
@@ -52,7 +52,7 @@ def test_after_a_fault_nothing_of_it_is_recorded_later(monkeypatch: pytest.Monke
     assert {change.session_id for change in changes} == {"kept"}
 
 
-def test_a_fault_in_a_flow_is_told_and_the_client_is_answered(
+def test_internal_error_in_a_flow_is_reported_and_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*_: object) -> None:
@@ -67,7 +67,7 @@ def test_a_fault_in_a_flow_is_told_and_the_client_is_answered(
     assert told == "!  a fault in Rekindle, please report it: RuntimeError('a fault')"
 
 
-def test_a_fault_in_a_replay_is_told_and_the_client_is_answered(
+def test_internal_error_in_a_replay_is_reported_and_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*_: object, **__: object) -> Iterator[object]:
@@ -85,7 +85,7 @@ def test_a_fault_in_a_replay_is_told_and_the_client_is_answered(
     assert told == "!  a fault in Rekindle, please report it: RuntimeError('a fault')"
 
 
-def test_between_versions_a_line_that_could_not_be_translated_is_not_passed_on(
+def test_untranslatable_line_is_not_forwarded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*_: object) -> None:
@@ -102,21 +102,21 @@ def test_between_versions_a_line_that_could_not_be_translated_is_not_passed_on(
     assert book.out == ["!  a fault in Rekindle, please report it: RuntimeError('a fault')"]
 
 
-def test_the_runner_can_tell_whether_an_agent_owes_an_answer_and_can_come_back() -> None:
+def test_engine_knows_open_requests_and_whether_the_agent_can_restart() -> None:
     book = playbook.Playbook()
-    assert not book.relay.can_restart_agent
+    assert not book.engine.can_restart_agent
     book.do_agent("Fake load")
-    assert book.relay.can_restart_agent
-    assert not book.relay.is_waiting_for_agent
+    assert book.engine.can_restart_agent
+    assert not book.engine.is_waiting_for_agent
     book.receive(CLIENT, ['{"id":1,"method":"x"}'])
-    assert book.relay.is_waiting_for_agent
+    assert book.engine.is_waiting_for_agent
     book.receive(AGENT, ['{"id":1,"result":{}}'])
     load = '{"id":2,"method":"session/load","params":{"sessionId":"s","cwd":"/p"}}'
     book.receive(CLIENT, [load])
-    assert book.relay.is_waiting_for_agent
+    assert book.engine.is_waiting_for_agent
 
 
-def test_a_replay_without_an_end_is_not_waited_for() -> None:
+def test_endless_replay_is_not_awaited() -> None:
     book = playbook.Playbook()
     book.do_agent("Fake load")
     book.do_open("s1")

@@ -189,10 +189,10 @@ def test_a_flow_waits_for_the_end_of_a_turn(host: Host) -> None:
     live = host.conn.bind("s1", "s1")
     live.turn.report_state(is_idle=False)
     host.start(one(WaitForTurnEnd("s1", 10)))
-    host.scheduler.turn_ended()
+    host.scheduler.continue_waiting()
     assert host.results == []
     live.turn.report_state(is_idle=True)
-    host.scheduler.turn_ended()
+    host.scheduler.continue_waiting()
     assert host.results == [{"got": None}]
 
 

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from engine_pair import EnginePair
 
+from engine_pair import EnginePair
 from playbook import CLIENT
 from rekindle.model import Side
 from rekindle.proxy.journal import (

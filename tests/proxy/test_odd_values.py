@@ -1,4 +1,4 @@
-"""Values of any type, wherever an agent may put them: never a fault, and always an answer."""
+"""Updates with values of any type cause no internal error, and every request is answered."""
 
 import json
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from version_conversations import ADDED_V2, DONE, PLAIN_V1, SHOWING, TAKING_BACK_V2, Talk
+from version_conversations import ADDED_V2, DONE, PLAIN_V1, SHOWING, TAKING_BACK_V2, Conversation
 
 Json = dict[str, Any]
 
@@ -87,35 +87,37 @@ PAIRS = [(1, 1), (1, 2), (2, 1), (2, 2)]
 
 @pytest.mark.parametrize(("client", "agent"), PAIRS)
 @given(updates=st.lists(odd_updates(), min_size=1, max_size=3))
-def test_no_update_is_too_odd(client: int, agent: int, updates: list[Json]) -> None:
-    talk = Talk(client, agent)
-    talk.turn(0, [it for it in updates if it.get("sessionUpdate") != "state_update"])
-    talk.turn(1, [])
-    talk.book.out.clear()
+def test_any_update_is_handled(client: int, agent: int, updates: list[Json]) -> None:
+    conversation = Conversation(client, agent)
+    conversation.turn(0, [it for it in updates if it.get("sessionUpdate") != "state_update"])
+    conversation.turn(1, [])
+    conversation.book.out.clear()
     if client == 1:
-        talk.ask("session/load", cwd="/p", mcpServers=[])
+        conversation.request("session/load", cwd="/p", mcpServers=[])
     else:
-        talk.ask("session/resume", cwd="/p", replayFrom={"type": "start"})
-    answers = [line for line in talk.book.out if line.startswith("<c ") and '"result"' in line]
+        conversation.request("session/resume", cwd="/p", replayFrom={"type": "start"})
+    answers = [
+        line for line in conversation.book.out if line.startswith("<c ") and '"result"' in line
+    ]
     assert len(answers) == 1
-    assert talk.book.told_user == []
+    assert conversation.book.reports == []
 
 
 @pytest.mark.parametrize(("client", "agent"), PAIRS)
 @given(updates=st.lists(odd_updates(), min_size=1, max_size=2))
-def test_an_agent_can_be_told_of_anything(client: int, agent: int, updates: list[Json]) -> None:
-    talk = Talk(client, agent)
-    talk.turn(0, [it for it in updates if it.get("sessionUpdate") != "state_update"])
-    talk.book.do_killed("")
-    talk.book.do_agent("Other")
-    talk.book.out.clear()
+def test_any_history_can_be_handed_over(client: int, agent: int, updates: list[Json]) -> None:
+    conversation = Conversation(client, agent)
+    conversation.turn(0, [it for it in updates if it.get("sessionUpdate") != "state_update"])
+    conversation.book.do_killed("")
+    conversation.book.do_agent("Other")
+    conversation.book.out.clear()
     method = "session/load" if client == 1 else "session/resume"
-    talk.ask(method, cwd="/p", mcpServers=[])
-    (asked,) = [line for line in talk.book.out if line.startswith("<a ")]
-    talk.say({"id": json.loads(asked[3:])["id"], "result": {"sessionId": "other"}})
-    talk.book.out.clear()
-    talk.ask("session/prompt", prompt=[{"type": "text", "text": "More"}])
-    (asked,) = [line for line in talk.book.out if line.startswith("<a ")]
+    conversation.request(method, cwd="/p", mcpServers=[])
+    (asked,) = [line for line in conversation.book.out if line.startswith("<a ")]
+    conversation.send({"id": json.loads(asked[3:])["id"], "result": {"sessionId": "other"}})
+    conversation.book.out.clear()
+    conversation.request("session/prompt", prompt=[{"type": "text", "text": "More"}])
+    (asked,) = [line for line in conversation.book.out if line.startswith("<a ")]
     handed, more = json.loads(asked[3:])["params"]["prompt"]
     assert "no memory of it" in handed["text"]
     assert more["text"] == "More"

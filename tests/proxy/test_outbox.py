@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+
 from engine_pair import EnginePair
 
 TEXT = [{"type": "text", "text": "Hello"}]

@@ -19,8 +19,8 @@ from version_conversations import (
     SHOWING,
     TAKING_BACK_V2,
     TERMINAL,
+    Conversation,
     Json,
-    Talk,
     output,
 )
 
@@ -31,28 +31,28 @@ def turns_of(*updates: st.SearchStrategy[Json]) -> st.SearchStrategy[list[list[J
 
 def shown_after(client: int, agent: int, turns: list[list[Json]], *, is_quick: bool) -> object:
     """Return what a client shows in the end."""
-    talk = Talk(client, agent)
-    talk.is_quick = is_quick
+    conversation = Conversation(client, agent)
+    conversation.is_quick = is_quick
     editor = Editor() if client == 1 else EditorV2()
     for number, updates in enumerate(turns):
-        for update in talk.turn(number, updates):
+        for update in conversation.turn(number, updates):
             editor.apply(update)
     return editor.shown()
 
 
 def check(client: int, agent: int, turns: list[list[Json]]) -> None:
-    talk = Talk(client, agent)
-    live, told = (Editor(), Editor()) if client == 1 else (EditorV2(), EditorV2())
+    conversation = Conversation(client, agent)
+    live, replayed = (Editor(), Editor()) if client == 1 else (EditorV2(), EditorV2())
     for number, updates in enumerate(turns):
         if isinstance(live, Editor):
             live.prompt([{"type": "text", "text": f"prompt {number}"}])
-        for update in talk.turn(number, updates):
+        for update in conversation.turn(number, updates):
             live.apply(update)
-    for update in talk.replayed():
-        told.apply(update)
-    assert told.shown() == live.shown()
-    # What was never said to change is told with the state all the same.
-    assert told.state | live.state == told.state
+    for update in conversation.replayed():
+        replayed.apply(update)
+    assert replayed.shown() == live.shown()
+    # A replay sends the whole state, also fields that never changed.
+    assert replayed.state | live.state == replayed.state
 
 
 @pytest.mark.requirement(47)
@@ -85,13 +85,13 @@ def test_version_1_on_both_sides(turns: list[list[Json]]) -> None:
 @example(turns=[[SHOWING, output("b25l"), output("A" * 8000), output("dHdv"), output("b25l")]])
 @example(turns=[[SHOWING, output("b25l"), output("not base64!"), output("dHdv")]])
 @example(turns=[[SAID, SAID, {**SAID, "sessionUpdate": "agent_message", "content": [AAA]}]])
-def test_what_goes_by_unread_from_a_version_2_agent(client: int, turns: list[list[Json]]) -> None:
+def test_fast_path_with_a_version_2_agent(client: int, turns: list[list[Json]]) -> None:
     slow, quick = (shown_after(client, 2, turns, is_quick=it) for it in (False, True))
     assert quick == slow
 
 
 @given(turns=turns_of(*PLAIN_V1))
 @example(turns=[[{**SAID, "messageId": None}] * 3])
-def test_what_goes_by_unread_from_a_version_1_agent(turns: list[list[Json]]) -> None:
+def test_fast_path_with_a_version_1_agent(turns: list[list[Json]]) -> None:
     slow, quick = (shown_after(2, 1, turns, is_quick=it) for it in (False, True))
     assert quick == slow

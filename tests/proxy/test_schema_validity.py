@@ -1,26 +1,26 @@
-"""What the relay writes is valid, as the published schemas have it."""
+"""The published schemas accept every message that the engine writes."""
 
 from pathlib import Path
 
 import pytest
 
-from schema_playbook import JudgedPlaybook
+from schema_playbook import ValidatedPlaybook
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 
 
 @pytest.mark.usefixtures("sdk")
 @pytest.mark.parametrize("path", sorted(TRANSCRIPTS.glob("*.txt")), ids=lambda path: path.stem)
-def test_what_the_relay_writes_is_valid(path: Path) -> None:
-    book = JudgedPlaybook()
+def test_messages_of_the_engine_are_valid(path: Path) -> None:
+    book = ValidatedPlaybook()
     book.play(path.read_text(encoding="utf-8"))
-    assert book.complaints == []
+    assert book.problems == []
 
 
 @pytest.mark.usefixtures("sdk")
-def test_what_is_not_valid_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_message_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rekindle.proxy.handlers.initialize.advertise_v1", lambda *_: {})
-    book = JudgedPlaybook()
+    book = ValidatedPlaybook()
     book.play("agent Fake load\n")
-    (complaint,) = book.complaints
-    assert complaint.startswith('result: "protocolVersion" is a required property in {"jsonrpc"')
+    (problem,) = book.problems
+    assert problem.startswith('result: "protocolVersion" is a required property in {"jsonrpc"')

@@ -1,4 +1,4 @@
-"""An agent that speaks of ever more sessions which nobody has opened."""
+"""An agent that sends updates of more and more sessions that no client has opened."""
 
 import sys
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def update(session_id: str, text: str) -> str:
 
 def remembered(book: Playbook) -> Iterator[object]:
     seen: set[int] = set()
-    held: list[object] = [book.relay]
+    held: list[object] = [book.engine]
     while held:
         it = held.pop()
         if id(it) in seen or isinstance(it, type) or callable(it):
@@ -43,7 +43,7 @@ def size(book: Playbook) -> int:
     return sum(map(sys.getsizeof, remembered(book)))
 
 
-def test_what_is_remembered_does_not_grow_with_them() -> None:
+def test_memory_does_not_grow_with_unknown_sessions() -> None:
     book = Playbook()
     book.play(OPENED + "\n".join(update(f"stray-{n}", "x") for n in range(3000)))
     before = size(book)
@@ -51,7 +51,7 @@ def test_what_is_remembered_does_not_grow_with_them() -> None:
     assert size(book) < before * 1.5
 
 
-def test_what_the_client_has_opened_stays_known() -> None:
+def test_opened_sessions_stay_known() -> None:
     book = Playbook()
     script = [update("mine", "Hi"), *(update(f"stray-{n}", "x") for n in range(3000))]
     book.play(OPENED + "\n".join([*script, update("mine", " there")]))

@@ -67,7 +67,7 @@ def test_the_meta_of_a_request_may_be_of_any_type() -> None:
 
 
 def test_the_refusal_of_a_leased_session_names_its_holder() -> None:
-    refusal = leased_session("s1", LeaseHolder(token="t", pid=7, host="there"))  # noqa: S106 - not a password
+    refusal = leased_session("s1", LeaseHolder(token="t", pid=7, machine="there"))  # noqa: S106 - not a password
     assert "process 7 on there" in refusal.message
     assert refusal.data == {"sessionId": "s1", "pid": 7, "host": "there"}
 

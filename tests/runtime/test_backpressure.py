@@ -1,4 +1,4 @@
-"""Whoever does not read slows the other side down, and fills no memory; nothing is lost by it."""
+"""Backpressure: a peer that does not read slows the other side down, and nothing is lost."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from rekindle.model import EntryBatch, Kind, Opened, Side
 from rekindle.runtime.transports import stdio
 from rekindle.runtime.transports.stdio import PipeWriter
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import CWD, EXAMPLE_AGENT, NEW, PATIENCE, REKINDLE, Client
+from stdio_client import CWD, EXAMPLE_AGENT, NEW, REKINDLE, TIMEOUT, Client
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="only Linux tells how much memory another has"
@@ -24,12 +24,12 @@ pytestmark = pytest.mark.skipif(
 
 MB = 1_000_000
 LINE_SIZE = 1000
-# Far more than pipes hold, and far more than a process that relays needs.
+# Far more than pipes hold, and far more than the proxy needs in memory.
 FLOOD = 60 * MB
 MOST_GROWTH = 25 * MB
 MOST_PASSED = 5 * MB
 
-# Tells on stderr how many bytes it has written, each time it was some.
+# Reports on stderr how many bytes it has written so far.
 FLOODING = f"""
 import json, sys
 written = 0
@@ -61,21 +61,21 @@ for line in sys.stdin:
 """
 
 
-def resident(pid: int) -> int:
+def resident_memory(pid: int) -> int:
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     (line,) = [line for line in status.splitlines() if line.startswith("VmRSS")]
     return int(line.split()[1]) * 1024
 
 
-def highest(pid: int) -> int:
+def peak_memory(pid: int) -> int:
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     (line,) = [line for line in status.splitlines() if line.startswith("VmHWM")]
     return int(line.split()[1]) * 1024
 
 
-def settled(figure: Iterator[int]) -> int:
-    """Return a figure once it stays as it is: whoever makes it grow waits then."""
-    patience = time.monotonic() + PATIENCE
+def stable_value(figure: Iterator[int]) -> int:
+    """Return a figure once it stops growing, because the writer waits."""
+    patience = time.monotonic() + TIMEOUT
     last, since = -1, time.monotonic()
     for now in figure:
         if now != last:
@@ -86,8 +86,8 @@ def settled(figure: Iterator[int]) -> int:
     raise AssertionError("it has ended")
 
 
-def last_told(fd: int) -> Iterator[int]:
-    """Yield the last number that was written to a pipe, again and again."""
+def last_number(fd: int) -> Iterator[int]:
+    """Yield the latest number that was written to a pipe, forever."""
     told, rest = 0, b""
     while True:
         if select.select([fd], [], [], 0.05)[0]:
@@ -100,7 +100,7 @@ def start(store: Path, *agent: str | Path) -> Client:
     return Client(*REKINDLE, "run", "--store", store, "--", *agent, read=False)
 
 
-def test_a_client_that_does_not_read_slows_the_agent_down_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_client_that_does_not_read_slows_the_agent_down(tmp_path: Path) -> None:
     client = start(tmp_path / "s.db", sys.executable, "-c", FLOODING)
     try:
         client.request("initialize", {"protocolVersion": 1})
@@ -109,10 +109,10 @@ def test_a_client_that_does_not_read_slows_the_agent_down_and_loses_nothing(tmp_
         assert client.process.stderr
         for _ in range(2):
             client.process.stdout.readline()
-        before = resident(client.process.pid)
+        before = resident_memory(client.process.pid)
         turn = client.start("flood", "go")
-        assert settled(last_told(client.process.stderr.fileno())) < MOST_PASSED
-        assert resident(client.process.pid) - before < MOST_GROWTH
+        assert stable_value(last_number(client.process.stderr.fileno())) < MOST_PASSED
+        assert resident_memory(client.process.pid) - before < MOST_GROWTH
         client.start_reading()
         count = 0
         while (message := json.loads(client.next_line())).get("id") != turn:
@@ -120,7 +120,7 @@ def test_a_client_that_does_not_read_slows_the_agent_down_and_loses_nothing(tmp_
             assert text.startswith(f"{count:08} ")
             count += 1
         assert count > FLOOD // LINE_SIZE // 2
-        assert resident(client.process.pid) - before < MOST_GROWTH
+        assert resident_memory(client.process.pid) - before < MOST_GROWTH
     finally:
         client.close()
     with SqliteStore(tmp_path / "s.db", create=False) as store:
@@ -128,7 +128,7 @@ def test_a_client_that_does_not_read_slows_the_agent_down_and_loses_nothing(tmp_
 
 
 def write_some(client: Client, line: bytes) -> Iterator[int]:
-    """Write the line over and over without ever waiting; yield how many bytes went."""
+    """Write the line repeatedly without blocking; yield the number of written bytes."""
     assert client.process.stdin
     fd = client.process.stdin.fileno()
     os.set_blocking(fd, False)
@@ -152,16 +152,16 @@ def test_an_agent_that_does_not_read_slows_the_client_down(tmp_path: Path) -> No
     try:
         assert client.process.stdout
         client.process.stdout.readline()
-        before = resident(client.process.pid)
+        before = resident_memory(client.process.pid)
         line = json.dumps({"jsonrpc": "2.0", "method": "_x", "params": "x" * 900}).encode() + b"\n"
-        assert settled(write_some(client, line)) < MOST_PASSED
-        assert resident(client.process.pid) - before < MOST_GROWTH
+        assert stable_value(write_some(client, line)) < MOST_PASSED
+        assert resident_memory(client.process.pid) - before < MOST_GROWTH
     finally:
         client.process.kill()
         client.close()
 
 
-def test_a_client_that_asks_on_and_on_and_does_not_read_is_slowed_down(tmp_path: Path) -> None:
+def test_a_client_that_sends_without_reading_is_slowed_down(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
         for number in range(50):
@@ -171,18 +171,18 @@ def test_a_client_that_asks_on_and_on_and_does_not_read_is_slowed_down(tmp_path:
         client.request("initialize", {"protocolVersion": 1})
         assert client.process.stdout
         client.process.stdout.readline()
-        before = resident(client.process.pid)
-        # Each is answered by us, with many times as much.
+        before = resident_memory(client.process.pid)
+        # Rekindle answers each one with a much longer line.
         params = {"_meta": {"x": "x" * 900}}
         ask = {"jsonrpc": "2.0", "id": 9, "method": "session/list", "params": params}
-        settled(write_some(client, json.dumps(ask).encode() + b"\n"))
-        assert resident(client.process.pid) - before < 16 * 1024 * 1024 + MOST_GROWTH
+        stable_value(write_some(client, json.dumps(ask).encode() + b"\n"))
+        assert resident_memory(client.process.pid) - before < 16 * 1024 * 1024 + MOST_GROWTH
     finally:
         client.process.kill()
         client.close()
 
 
-# Once: when it is started again, it answers.
+# Only the first time: after a restart, it answers.
 ENDLESS = """
 import json, pathlib, sys
 seen = pathlib.Path(sys.argv[1])
@@ -197,7 +197,7 @@ for line in sys.stdin:
 """
 
 
-def test_an_agent_that_ends_no_line_is_ended(tmp_path: Path) -> None:
+def test_an_agent_with_an_endless_line_is_ended(tmp_path: Path) -> None:
     client = start(tmp_path / "s.db", sys.executable, "-c", ENDLESS, tmp_path / "seen")
     client.start_reading()
     try:
@@ -205,7 +205,7 @@ def test_an_agent_that_ends_no_line_is_ended(tmp_path: Path) -> None:
         session_id = client.new()
         error = client.answer(client.start(session_id, "go"))["error"]
         assert error["data"]["agentEnded"]
-        assert highest(client.process.pid) < 256 * MB + 100 * MB
+        assert peak_memory(client.process.pid) < 256 * MB + 100 * MB
         assert client.answer(client.start(session_id, "go"))["result"]["stopReason"] == "end_turn"
         _, stderr = client.end()
     finally:
@@ -213,7 +213,7 @@ def test_an_agent_that_ends_no_line_is_ended(tmp_path: Path) -> None:
     assert "the agent sent a line of more than 256 MiB, without an end: it was ended" in stderr
 
 
-def test_a_client_that_ends_no_line_is_not_listened_to(tmp_path: Path) -> None:
+def test_a_client_with_an_endless_line_is_ignored(tmp_path: Path) -> None:
     client = start(tmp_path / "s.db", *EXAMPLE_AGENT)
     assert client.process.stdin
     try:
@@ -226,7 +226,7 @@ def test_a_client_that_ends_no_line_is_not_listened_to(tmp_path: Path) -> None:
     assert "the client sent a line of more than 256 MiB, without an end" in stderr
 
 
-def test_a_client_that_reads_a_long_session_slowly_gets_all_of_it(tmp_path: Path) -> None:
+def test_a_slow_client_receives_a_long_replay_completely(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     fill(path, chunks=30_000)
     client = start(path, *EXAMPLE_AGENT)
@@ -242,9 +242,9 @@ def test_a_client_that_reads_a_long_session_slowly_gets_all_of_it(tmp_path: Path
             update = message.get("params", {}).get("update", {})
             if update.get("sessionUpdate") == "agent_message_chunk":
                 text.append(update["content"]["text"])
-                held = max(held, resident(pid))
+                held = max(held, resident_memory(pid))
         assert "".join(text) == "".join(f"{number:08} " + "x" * 900 for number in range(30_000))
-        # Words and lines of it, and not more for anybody who reads slowly.
+        # The memory for the transcript and its lines does not grow with a slow reader.
         assert held < 3 * 27 * MB + 50 * MB
     finally:
         client.close()
@@ -273,7 +273,7 @@ def fill(path: Path, chunks: int) -> None:
         store.write([entry(Kind.ANSWER, {"id": 1, "result": {"stopReason": "end_turn"}})])
 
 
-def test_a_sink_that_is_full_makes_its_writers_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_outlet_blocks_its_writers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stdio, "_MAX_QUEUED_BYTES", 10)
     reading, writing = os.pipe()
     try:
@@ -305,7 +305,7 @@ def test_finish_waits_for_the_write_of_another_thread() -> None:
         assert finishing.is_alive()
         while len(got) < len(line):
             got += os.read(reading, 65536)
-        finishing.join(PATIENCE)
+        finishing.join(TIMEOUT)
         assert not finishing.is_alive()
         assert got == line
     finally:
@@ -314,7 +314,7 @@ def test_finish_waits_for_the_write_of_another_thread() -> None:
         os.close(writing)
 
 
-def test_pipes_that_do_not_let_us_wait_are_waited_for_all_the_same() -> None:
+def test_non_blocking_pipes_are_waited_for() -> None:
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     os.set_blocking(writing, False)
@@ -322,7 +322,7 @@ def test_pipes_that_do_not_let_us_wait_are_waited_for_all_the_same() -> None:
     sink = PipeWriter(writing, lambda: broken.append(True))
     line = b"x" * 1_000_000 + b"\n"
     try:
-        # Nobody reads yet, and then nothing is there yet.
+        # First there is no reader, then there is no data.
         sink.queue(line)
         sink.flush_in_background()
         lines = stdio.read_lines(reading)

@@ -1,14 +1,14 @@
-"""Whatever the bytes are, they leave as they came."""
+"""Bytes are forwarded unchanged, whatever they are."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from stdio_client import PATIENCE, REKINDLE
+import warm_start
+from stdio_client import REKINDLE, TIMEOUT
 
-PLAYER = Path(__file__).parents[1] / "agents" / "player.py"
+PLAYER = Path(__file__).parents[1] / "agents" / "agent_plays_file.py"
 
 
 def update(text: bytes) -> bytes:
@@ -39,15 +39,15 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_bytes_leave_as_they_came(name: str, tmp_path: Path) -> None:
+def test_bytes_are_forwarded_unchanged(name: str, tmp_path: Path) -> None:
     data = HOSTILE[name]
     say, heard = tmp_path / "say", tmp_path / "heard"
     say.write_bytes(data)
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, "run", "--store", tmp_path / "s.db", "--", sys.executable, PLAYER, say, heard],
         input=data,
         capture_output=True,
-        timeout=PATIENCE * 3,
+        timeout=TIMEOUT * 3,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, b"")

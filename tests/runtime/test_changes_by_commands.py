@@ -1,4 +1,4 @@
-"""What is done to sessions on the command line, as editors see it."""
+"""Changes by commands, as an editor sees them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_a_fork_made_on_the_command_line_can_be_loaded(start: Start, store_path:
     assert other.reply(fork_id, "how many prompts?").find("Goodbye") == -1
 
 
-def test_editors_see_a_new_title_and_not_what_is_archived(start: Start, store_path: Path) -> None:
+def test_editors_see_new_titles_and_no_archived_sessions(start: Start, store_path: Path) -> None:
     client = connect(start)
     renamed, archived = client.new(), client.new()
     for session_id in (renamed, archived):

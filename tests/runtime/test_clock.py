@@ -1,4 +1,4 @@
-"""A clock that is set does not keep anything waiting."""
+"""Deadlines do not depend on the wall clock."""
 
 import time
 
@@ -10,7 +10,7 @@ HOUR_US = 3_600_000_000
 
 
 @pytest.mark.parametrize("by_us", [-HOUR_US, HOUR_US])
-def test_time_goes_on_evenly_while_something_waits_for_it(
+def test_a_set_wall_clock_does_not_move_a_deadline(
     monkeypatch: pytest.MonkeyPatch, by_us: int
 ) -> None:
     clock = Clock()

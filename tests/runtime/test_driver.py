@@ -17,7 +17,7 @@ from rekindle.runtime.recorder import Recorder
 from rekindle.runtime.transports.in_process import InProcessPeer
 from rekindle.store.memory import MemoryStore
 
-OURS = LeaseHolder(token="ours", pid=1, host="here")  # noqa: S106 - not a password
+OURS = LeaseHolder(token="ours", pid=1, machine="here")  # noqa: S106 - not a password
 
 
 class Pair:

@@ -1,4 +1,4 @@
-"""One lifecycle, and every agent: whatever it can or cannot do, the client sees the same."""
+"""The same life cycle with every agent: the client sees the same, whatever the agent supports."""
 
 import json
 import os
@@ -9,25 +9,25 @@ from pathlib import Path
 
 import pytest
 
+from agent_imitations import AGENTS
 from client_model_v1 import Editor
-from quirky import AGENTS
 from stdio_client import REKINDLE, Client, Json, is_running, kind, said
 
-QUIRKY = Path(__file__).parents[1] / "agents" / "quirky.py"
+QUIRKY = Path(__file__).parents[1] / "agents" / "agent_imitations.py"
 CWD = "/home/user/project"
 OPEN = {"cwd": CWD, "mcpServers": []}
 
-# Those that have forgotten a session once they were killed, or cannot be asked for it.
+# Agents that lose a session when they are killed, or cannot restore one.
 FORGETFUL = {
     *("agentao", "bare-sdk", "deepagents", "renumbering", "amnesia", "one-chunk"),
     "wrong-session",
 }
 
-Connect = Callable[[], "Desk"]
+Connect = Callable[[], "Setup"]
 
 
-class Desk:
-    """An editor, Rekindle and an agent; all of it can be killed."""
+class Setup:
+    """An editor, Rekindle and an agent, which can be killed together."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.pid_file = folder / "agent.pid"
@@ -54,13 +54,13 @@ class Desk:
             pass
 
     def load(self, session_id: str) -> tuple[Json, list[Json]]:
-        """Return the answer to a load, and what was told before it."""
-        self.client.passed.clear()
+        """Return the answer to a load, and the updates before it."""
+        self.client.received.clear()
         answer = self.client.call("session/load", {"sessionId": session_id, **OPEN})
         return answer, self.client.updates(session_id)
 
-    def first_words(self, session_id: str) -> str:
-        """Ask the agent what it remembers."""
+    def remembered_prompts(self, session_id: str) -> str:
+        """Return the agent's list of prompts that it remembers."""
         updates = self.client.prompt(session_id, "what did I say first?")
         assert not [it for it in updates if kind(it) == "tool_call"], "history came late"
         return said(updates).removeprefix(HANDED_OVER).rpartition("You said first: ")[2]
@@ -75,10 +75,10 @@ HANDED_OVER = "[Rekindle: the agent does not remember this session, so it was to
 
 @pytest.fixture
 def connect(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Connect]:
-    desks: list[Desk] = []
+    desks: list[Setup] = []
 
-    def connect() -> Desk:
-        desks.append(Desk(request.getfixturevalue("name"), tmp_path))
+    def connect() -> Setup:
+        desks.append(Setup(request.getfixturevalue("name"), tmp_path))
         return desks[-1]
 
     yield connect
@@ -91,8 +91,8 @@ def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def look(updates: list[Json]) -> list[Json]:
-    """Return what an editor shows, without what only live agents say."""
+def visible_updates(updates: list[Json]) -> list[Json]:
+    """Return the updates that an editor shows, without those that only live agents send."""
     editor = Editor()
     for update in updates:
         editor.apply(update)
@@ -101,10 +101,10 @@ def look(updates: list[Json]) -> list[Json]:
 
 @pytest.mark.one_of(2)
 @pytest.mark.requirement(8, 9, 13, 14, 15, 16, 17, 18, 19, 20, 22, 27, 28, 29, 39)
-def test_a_session_lives_through_everything(connect: Connect, name: str) -> None:
+def test_a_session_survives_its_whole_life_cycle(connect: Connect, name: str) -> None:
     restored = "handover" if name in FORGETFUL else "native"
 
-    # Make one, and prompt.
+    # Create a session, and prompt.
     desk = connect()
     assert desk.capabilities["loadSession"] is True
     assert {"list", "resume", "close", "delete", "fork"} <= desk.capabilities[
@@ -126,45 +126,45 @@ def test_a_session_lives_through_everything(connect: Connect, name: str) -> None
     assert info["updatedAt"].endswith("+00:00")
     assert desk.listed(cwd="/elsewhere") == []
 
-    # Load: the whole conversation, once, before the answer. And it remembers.
+    # Load: the whole conversation, once, before the answer. The agent remembers it.
     answer, updates = desk.load(session_id)
     assert answer["_meta"]["rekindle"]["restored"] == restored
-    assert look(updates) == live.shown()
+    assert visible_updates(updates) == live.shown()
     assert all(it["_meta"]["rekindle"]["replayed"] for it in updates)
-    assert desk.first_words(session_id) == "Hello"
+    assert desk.remembered_prompts(session_id) == "Hello"
     again, same = desk.load(session_id)
     assert again["_meta"]["rekindle"]["restored"] == "live"
     ids = [it["messageId"] for it in updates if "messageId" in it]
     assert [it["messageId"] for it in same if "messageId" in it][: len(ids)] == ids
     desk.kill()
 
-    # Resume: not a word, and it remembers.
+    # Resume: no replay. The agent remembers the conversation.
     desk = connect()
-    desk.client.passed.clear()
+    desk.client.received.clear()
     desk.client.call("session/resume", {"sessionId": session_id, **OPEN})
     assert [kind(it) for it in desk.client.updates(session_id)] == []
-    assert desk.first_words(session_id) == "Hello"
+    assert desk.remembered_prompts(session_id) == "Hello"
 
-    # Fork: another session that remembers, and the first is as it was.
+    # Fork: another session with the same history. The first one does not change.
     _, before = desk.load(session_id)
     fork_id = desk.client.call("session/fork", {"sessionId": session_id, **OPEN})["sessionId"]
     assert fork_id != session_id
-    assert desk.first_words(fork_id) == "Hello"
+    assert desk.remembered_prompts(fork_id) == "Hello"
     desk.client.prompt(fork_id, "only in the fork")
     _, after = desk.load(session_id)
-    assert look(after) == look(before)
+    assert visible_updates(after) == visible_updates(before)
     titles = {it["sessionId"]: it["title"] for it in desk.listed()}
     assert titles[session_id] == "Hello"
     assert titles[fork_id].endswith("(fork)") or AGENTS[name].late_title
 
-    # Close: no prompts, but the record stays.
+    # Close: no more prompts, but the record stays.
     assert desk.client.call("session/close", {"sessionId": session_id}) == {}
     prompt = {"sessionId": session_id, "prompt": []}
     assert desk.client.error("session/prompt", prompt) == (-32002, {"sessionId": session_id})
     desk.load(session_id)
-    assert desk.first_words(session_id) == "Hello"
+    assert desk.remembered_prompts(session_id) == "Hello"
 
-    # Delete: gone at once, and twice is as good as once.
+    # Delete: the session is gone at once. Deleting it again is allowed.
     for _ in range(2):
         assert desk.client.call("session/delete", {"sessionId": session_id}) == {}
         assert session_id not in json.dumps(desk.listed())
@@ -176,7 +176,7 @@ def test_a_session_lives_through_everything(connect: Connect, name: str) -> None
 @pytest.mark.one_of(2)
 @pytest.mark.requirement(39)
 @pytest.mark.usefixtures("name")
-def test_a_session_that_nobody_knows_is_unknown(connect: Connect) -> None:
+def test_an_unknown_session_is_refused(connect: Connect) -> None:
     desk = connect()
     for method in ("load", "resume", "fork"):
         params = {"sessionId": "nobody", **OPEN}
@@ -186,7 +186,7 @@ def test_a_session_that_nobody_knows_is_unknown(connect: Connect) -> None:
 
 
 @pytest.mark.one_of(2)
-def test_an_agent_that_dies_is_started_again_and_remembers(connect: Connect, name: str) -> None:
+def test_a_dead_agent_is_restarted_with_its_session(connect: Connect, name: str) -> None:
     desk = connect()
     session_id = desk.client.call("session/new", OPEN)["sessionId"]
     desk.client.prompt(session_id, "Hello")
@@ -198,4 +198,4 @@ def test_an_agent_that_dies_is_started_again_and_remembers(connect: Connect, nam
             None,
         )
         desk.client.call("authenticate", {"methodId": "key"})
-    assert desk.first_words(session_id) == "Hello"
+    assert desk.remembered_prompts(session_id) == "Hello"

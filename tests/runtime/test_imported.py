@@ -1,4 +1,4 @@
-"""What was imported, as a client has it: listed, loaded, and gone on with by any agent."""
+"""Imported sessions for a client: listed, loaded, and continued by any agent."""
 
 import json
 import os
@@ -6,20 +6,21 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import warm_start
 from claude_files import CWD, SESSION, ClaudeFile, everything
-from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, kind, said
+from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, Client, kind, said
 
 Start = Callable[..., Client]
 INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
 OPEN = {"sessionId": SESSION, "cwd": CWD, "mcpServers": []}
 
 
-def imports(home: Path, store: Path, *words: str | Path) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
+def run_import(home: Path, store: Path, *words: str | Path) -> subprocess.CompletedProcess[bytes]:
+    return warm_start.run(
         [*REKINDLE, "import", "--store", store, *words],
         env={**os.environ, "HOME": str(home), "CLAUDE_CONFIG_DIR": ""},
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )
 
@@ -30,14 +31,14 @@ def connect(start: Start, *agent: str | Path) -> Client:
     return client
 
 
-def test_an_agent_is_handed_what_another_tool_has_on_record(
+def test_an_imported_session_is_handed_over_to_the_agent(
     start: Start, store_path: Path, tmp_path: Path
 ) -> None:
     it = ClaudeFile()
     it.user("My name is Ada.")
     it.agent("msg_1", {"type": "text", "text": "Hello, Ada."}, "end_turn")
     it.write(tmp_path)
-    imports(tmp_path, store_path, "claude")
+    run_import(tmp_path, store_path, "claude")
     client = connect(start, *EXAMPLE_AGENT, "--offer", "none")
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
     assert listed["sessionId"] == SESSION
@@ -45,7 +46,7 @@ def test_an_agent_is_handed_what_another_tool_has_on_record(
     assert listed["_meta"]["rekindle"]["importedFrom"] == "claude"
     assert listed["_meta"]["rekindle"]["restoresNatively"] is False
     assert client.call("session/list", {"cwd": "/elsewhere"})["sessions"] == []
-    client.passed.clear()
+    client.received.clear()
     client.call("session/load", OPEN)
     updates = client.updates(SESSION)
     assert said(updates, "user_message_chunk") == "My name is Ada."
@@ -53,19 +54,17 @@ def test_an_agent_is_handed_what_another_tool_has_on_record(
     updates = client.prompt(SESSION, "what did I say first?")
     assert said(updates).endswith("You said first: My name is Ada.")
     client.end()
-    # The file has not changed, and what was said here stays.
-    imports(tmp_path, store_path, "claude")
+    # The file has not changed, and the entries recorded here stay.
+    run_import(tmp_path, store_path, "claude")
     client = connect(start, *EXAMPLE_AGENT, "--offer", "none")
     client.call("session/resume", OPEN)
     assert "My name is Ada." in client.reply(SESSION, "what did I say first?")
 
 
-def test_all_of_it_is_replayed_as_the_protocol_wants_it(
-    start: Start, store_path: Path, tmp_path: Path
-) -> None:
+def test_the_replay_conforms_to_the_schema(start: Start, store_path: Path, tmp_path: Path) -> None:
     everything().write(tmp_path)
-    imports(tmp_path, store_path, "claude")
-    # The client judges every message by the published schemas.
+    run_import(tmp_path, store_path, "claude")
+    # The client validates every message with the published schemas.
     client = connect(start)
     client.call("session/load", OPEN)
     updates = client.updates(SESSION)
@@ -78,11 +77,9 @@ def test_all_of_it_is_replayed_as_the_protocol_wants_it(
     assert [it["messageId"] for it in updates if it.get("messageId") == "msg_10"] == ["msg_10"]
 
 
-def test_what_is_imported_goes_into_a_bundle_and_is_still_known(
-    store_path: Path, tmp_path: Path
-) -> None:
+def test_an_imported_session_keeps_its_origin_in_a_bundle(store_path: Path, tmp_path: Path) -> None:
     everything().write(tmp_path)
-    imports(tmp_path, store_path, "claude")
+    run_import(tmp_path, store_path, "claude")
     bundle, there = tmp_path / "b.rekindle", tmp_path / "there.db"
     export = [
         *REKINDLE,
@@ -95,12 +92,12 @@ def test_what_is_imported_goes_into_a_bundle_and_is_still_known(
         "-o",
         bundle,
     ]
-    subprocess.run(export, check=True, timeout=PATIENCE)
-    imports(tmp_path, there, bundle)
-    done = imports(tmp_path, there, "claude")
+    subprocess.run(export, check=True, timeout=TIMEOUT)
+    run_import(tmp_path, there, bundle)
+    done = run_import(tmp_path, there, "claude")
     assert done.stdout == b""
     assert b"1 session: 1 unchanged" in done.stderr
     show = [*REKINDLE, "list", "--store", there, "--json"]
-    (session,) = json.loads(subprocess.check_output(show, timeout=PATIENCE))
+    (session,) = json.loads(subprocess.check_output(show, timeout=TIMEOUT))
     assert session["origin"]["tool"] == "claude"
     assert len(session["origin"]["sha256"]) == 64

@@ -1,4 +1,4 @@
-"""What was imported from each tool is a session like any other, for clients of both versions."""
+"""Sessions imported from each tool are like any other, for clients of both versions."""
 
 import json
 import subprocess
@@ -9,25 +9,26 @@ from typing import Any
 
 import pytest
 
+import warm_start
 from rekindle.model import Kind
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, said
+from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, Client, said
 from stdio_client_v2 import HELLO, START, ClientV2
-from tool_files import ANSWER, CWD, PROMPT, TOOLS, Gemini, Made
+from tool_files import ANSWER, CWD, PROMPT, TOOLS, Gemini, ToolSessionFile
 
 Start = Callable[..., Client]
-AGENT = Path(__file__).parents[1] / "agents" / "tool_like.py"
+AGENT = Path(__file__).parents[1] / "agents" / "agent_with_session_file.py"
 INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
 FORGETFUL = (*EXAMPLE_AGENT, "--offer", "none")
 
 
 @pytest.fixture(params=TOOLS, ids=lambda it: it.tool)
-def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
+def made(request: pytest.FixtureRequest, tmp_path: Path) -> ToolSessionFile:
     return request.param(tmp_path)
 
 
 @pytest.fixture
-def imported(made: Made, store_path: Path) -> Made:
+def imported(made: ToolSessionFile, store_path: Path) -> ToolSessionFile:
     assert "1 session: 1 new" in made.imports(store_path)
     return made
 
@@ -53,23 +54,27 @@ def connect(start: Start, *agent: str | Path) -> Client:
     return client
 
 
-def own_agent(made: Made, offers: str, name: str | None = None) -> tuple[str | Path, ...]:
-    """Return the command of the tool's agent, or of one of another name."""
+def own_agent(
+    made: ToolSessionFile, offers: str, name: str | None = None
+) -> tuple[str | Path, ...]:
+    """Return the command of the tool's agent, or of an agent with another name."""
     return (sys.executable, AGENT, name or made.agent, offers, made.file, made.home / "heard")
 
 
-def asked(made: Made) -> list[tuple[str, str | None]]:
-    """Return what the agent was asked for, and of which session, but for greetings and lists."""
+def agent_requests(made: ToolSessionFile) -> list[tuple[str, str | None]]:
+    """Return the agent's requests with their sessions, without `initialize` and `session/list`."""
     lines = (made.home / "heard").read_bytes().splitlines()
-    heard = [json.loads(line) for line in lines]
-    told = [(it["method"].removeprefix("session/"), it["params"].get("sessionId")) for it in heard]
+    handed_over = [json.loads(line) for line in lines]
+    told = [
+        (it["method"].removeprefix("session/"), it["params"].get("sessionId")) for it in handed_over
+    ]
     return [it for it in told if it[0] not in {"initialize", "list"}]
 
 
 def rekindle(store: Path, command: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm_start.run(
         [*REKINDLE, command, "--store", store, *words],
-        capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, check=False,
+        capture_output=True, text=True, timeout=TIMEOUT, stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip
 
 
@@ -80,17 +85,19 @@ def as_json(store: Path, command: str, *words: str | Path) -> Any:  # noqa: ANN4
 
 
 def prompts(store: Path, session_id: str) -> list[str]:
-    """Return what was asked in a session."""
+    """Return the prompts of a session."""
     with SqliteStore(store) as opened:
         entries = [it for it in opened.read(session_id) if it.kind is Kind.PROMPT]
     blocks = [json.loads(it.line)["params"]["prompt"] for it in entries]
     return ["".join(block["text"] for block in it) for it in blocks]
 
 
-# -- listed and told ------------------------------------------------------------------------
+# -- list and load --------------------------------------------------------------------------
 
 
-def test_a_client_of_version_1_lists_and_loads_it(start: Start, imported: Made) -> None:
+def test_a_v1_client_lists_and_loads_an_imported_session(
+    start: Start, imported: ToolSessionFile
+) -> None:
     client = connect(start, *FORGETFUL)
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
     assert (listed["sessionId"], listed["cwd"], listed["title"]) == (
@@ -98,7 +105,7 @@ def test_a_client_of_version_1_lists_and_loads_it(start: Start, imported: Made) 
     )  # fmt: skip
     assert listed["_meta"]["rekindle"]["importedFrom"] == imported.tool
     assert client.call("session/list", {"cwd": "/elsewhere"})["sessions"] == []
-    client.passed.clear()
+    client.received.clear()
     client.call("session/load", imported.opened)
     updates = client.updates(imported.session_id)
     assert (said(updates, "user_message_chunk"), said(updates)) == (PROMPT, ANSWER)
@@ -106,8 +113,8 @@ def test_a_client_of_version_1_lists_and_loads_it(start: Start, imported: Made) 
     assert said(updates).endswith(f"You said first: {PROMPT}")
 
 
-def test_a_client_of_version_2_lists_and_resumes_it(
-    start_v2: Callable[..., ClientV2], imported: Made
+def test_a_v2_client_lists_and_resumes_an_imported_session(
+    start_v2: Callable[..., ClientV2], imported: ToolSessionFile
 ) -> None:
     client = start_v2(*FORGETFUL)
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
@@ -121,30 +128,33 @@ def test_a_client_of_version_2_lists_and_resumes_it(
     assert client.reply(imported.session_id, "what did I say first?").endswith(PROMPT)
 
 
-# -- remembered -----------------------------------------------------------------------------
+# -- restore --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("offers", ["resume,load", "load,late"])
-def test_the_agent_that_made_it_goes_on_by_its_own_means(
-    start: Start, imported: Made, offers: str
+def test_the_original_agent_restores_the_session_natively(
+    start: Start, imported: ToolSessionFile, offers: str
 ) -> None:
     client = connect(start, *own_agent(imported, offers))
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
     assert listed["_meta"]["rekindle"]["restoresNatively"] is True
-    client.passed.clear()
+    client.received.clear()
     answer = client.call("session/resume", imported.opened)
     assert answer["_meta"]["rekindle"]["restored"] == "native"
-    # Who resumes is told nothing, whatever the agent tells.
+    # A resuming client gets no replay, even if the agent sends one.
     assert client.updates(imported.session_id) == []
     assert client.reply(imported.session_id, "Go on") == "Live."
     client.end()
     means = offers.partition(",")[0]
-    assert asked(imported) == [(means, imported.session_id), ("prompt", imported.session_id)]
-    (prompt,) = [it for it in heard(imported) if it["method"] == "session/prompt"]
+    assert agent_requests(imported) == [
+        (means, imported.session_id),
+        ("prompt", imported.session_id),
+    ]
+    (prompt,) = [it for it in handed_over(imported) if it["method"] == "session/prompt"]
     assert [it["text"] for it in prompt["params"]["prompt"]] == ["Go on"]
 
 
-def heard(made: Made) -> list[dict[str, Any]]:
+def handed_over(made: ToolSessionFile) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (made.home / "heard").read_bytes().splitlines()]
 
 
@@ -153,8 +163,8 @@ def heard(made: Made) -> list[dict[str, Any]]:
     [("none", None, ""), ("resume,load", "another agent", ""), ("resume,load", None, "gone")],
     ids=["without-means", "another", "its-file-is-gone"],
 )
-def test_who_does_not_have_it_is_told_the_record(
-    start: Start, imported: Made, offers: str, name: str | None, is_gone: str
+def test_another_agent_gets_a_handover(
+    start: Start, imported: ToolSessionFile, offers: str, name: str | None, is_gone: str
 ) -> None:
     if is_gone:
         imported.file.unlink()
@@ -165,17 +175,17 @@ def test_who_does_not_have_it_is_told_the_record(
     client.end()
     new = f"of-{name or imported.agent}"
     ways = [(it, imported.session_id) for it in ("resume", "load") if is_gone]
-    assert asked(imported) == [*ways, ("new", None), ("prompt", new)]
-    (prompt,) = [it for it in heard(imported) if it["method"] == "session/prompt"]
+    assert agent_requests(imported) == [*ways, ("new", None), ("prompt", new)]
+    (prompt,) = [it for it in handed_over(imported) if it["method"] == "session/prompt"]
     told = "".join(it["text"] for it in prompt["params"]["prompt"])
     assert f"User: {PROMPT}\nYou: {ANSWER}" in told
 
 
-# -- forked, closed, deleted ----------------------------------------------------------------
+# -- fork, close, delete --------------------------------------------------------------------
 
 
-def test_it_is_forked_closed_and_deleted_with_the_agent_that_made_it(
-    start: Start, imported: Made, store_path: Path
+def test_fork_close_and_delete_reach_the_original_agent(
+    start: Start, imported: ToolSessionFile, store_path: Path
 ) -> None:
     session_id = imported.session_id
     client = connect(start, *own_agent(imported, "resume,fork,close,delete,list"))
@@ -191,10 +201,10 @@ def test_it_is_forked_closed_and_deleted_with_the_agent_that_made_it(
     code, _ = client.error("session/load", imported.opened)
     assert code == -32002
     client.end()
-    assert asked(imported) == [
+    assert agent_requests(imported) == [
         (it, session_id) for it in ("fork", "resume", "close", "delete")
     ]  # fmt: skip
-    # What was deleted stays so, unless it is wanted.
+    # A deleted session stays deleted without --undelete.
     assert "1 deleted here" in imported.imports(store_path)
     imported.add("Still there?", "Yes.")
     assert "1 deleted here" in imported.imports(store_path)
@@ -203,7 +213,9 @@ def test_it_is_forked_closed_and_deleted_with_the_agent_that_made_it(
     assert prompts(store_path, session_id) == [PROMPT, "Still there?"]
 
 
-def test_another_agent_deletes_nothing_of_its_own_instead(start: Start, imported: Made) -> None:
+def test_another_agent_does_not_delete_its_own_session(
+    start: Start, imported: ToolSessionFile
+) -> None:
     client = connect(start, *own_agent(imported, "resume,fork,delete", "another agent"))
     fork = client.call("session/fork", imported.opened)
     assert fork["_meta"]["rekindle"]["restored"] == "handover"
@@ -212,14 +224,14 @@ def test_another_agent_deletes_nothing_of_its_own_instead(start: Start, imported
         imported.session_id
     )
     client.end()
-    assert asked(imported) == [("new", None)]
+    assert agent_requests(imported) == [("new", None)]
 
 
 # -- on the command line --------------------------------------------------------------------
 
 
-def test_it_is_found_exported_and_taken_elsewhere_with_where_it_is_from(
-    imported: Made, store_path: Path, tmp_path: Path
+def test_search_export_and_import_keep_the_origin(
+    imported: ToolSessionFile, store_path: Path, tmp_path: Path
 ) -> None:
     hits = as_json(store_path, "search", "Ada")
     assert {it["sessionId"] for it in hits} == {imported.session_id}
@@ -232,21 +244,21 @@ def test_it_is_found_exported_and_taken_elsewhere_with_where_it_is_from(
     imported.imports(there, bundle)
     assert as_json(there, "list", "--all")[0]["origin"] == origin
     assert "1 unchanged" in imported.imports(there)
-    # From there on it follows the file as it would have here.
+    # After the move it follows the file as before.
     imported.add("And now?", "Now, too.")
     assert "1 session: 1 updated" in imported.imports(there)
     assert prompts(there, imported.session_id) == [PROMPT, "And now?"]
 
 
-def test_it_is_gone_on_with_from_the_command_line(
-    imported: Made, store_path: Path, tmp_path: Path
+def test_an_imported_session_continues_on_the_command_line(
+    imported: ToolSessionFile, store_path: Path, tmp_path: Path
 ) -> None:
     here = tmp_path / "moved"
     here.mkdir()
     session_id = imported.session_id
     assert "relocate" in rekindle(store_path, "prompt", session_id, "Hi", "--", "true").stderr
     assert rekindle(store_path, "relocate", session_id, here).returncode == 0
-    # Nobody has ever started its agent here.
+    # Its agent was never started here.
     assert "give -- COMMAND" in rekindle(store_path, "prompt", session_id, "Hi").stderr
     words = ("what did I say first?", "--", *FORGETFUL)
     done = rekindle(store_path, "prompt", session_id, *words)
@@ -256,7 +268,9 @@ def test_it_is_gone_on_with_from_the_command_line(
     assert len(as_json(store_path, "list", "--all")) == 2
 
 
-def test_old_sessions_are_pruned_only_by_who_says_so(imported: Made, store_path: Path) -> None:
+def test_imported_sessions_are_pruned_only_on_request(
+    imported: ToolSessionFile, store_path: Path
+) -> None:
     assert rekindle(store_path, "compact").returncode == 0
     looked = rekindle(store_path, "prune", "--older-than", "1d", "--dry-run")
     assert imported.session_id in looked.stdout
@@ -267,11 +281,11 @@ def test_old_sessions_are_pruned_only_by_who_says_so(imported: Made, store_path:
     assert as_json(store_path, "list", "--all") == []
 
 
-# -- here and there by turns ----------------------------------------------------------------
+# -- recorded here and by the tool in turns --------------------------------------------------
 
 
-def test_what_was_recorded_here_and_written_by_the_tool_is_there_once(
-    start: Start, imported: Made, store_path: Path
+def test_a_session_recorded_here_and_by_the_tool_is_not_duplicated(
+    start: Start, imported: ToolSessionFile, store_path: Path
 ) -> None:
     expected = [PROMPT]
     for number in (1, 2):
@@ -281,7 +295,7 @@ def test_what_was_recorded_here_and_written_by_the_tool_is_there_once(
         client.end()
         imported.add(f"Recorded {number}", "Live.")
         assert "1 session: 1 unchanged" in imported.imports(store_path)
-        # And now without us.
+        # Now without Rekindle.
         imported.add(f"Alone {number}", "In the terminal.")
         assert "1 session: 1 updated" in imported.imports(store_path)
         expected += [f"Recorded {number}", f"Alone {number}"]
@@ -295,8 +309,8 @@ def test_what_was_recorded_here_and_written_by_the_tool_is_there_once(
     assert [it["content"]["text"] for it in users] == expected
 
 
-def test_one_that_was_only_looked_at_goes_on_following_its_file(
-    start: Start, imported: Made, store_path: Path
+def test_a_session_that_was_only_loaded_still_follows_its_file(
+    start: Start, imported: ToolSessionFile, store_path: Path
 ) -> None:
     client = connect(start, *FORGETFUL)
     client.call("session/load", imported.opened)
@@ -306,7 +320,7 @@ def test_one_that_was_only_looked_at_goes_on_following_its_file(
     assert prompts(store_path, imported.session_id) == [PROMPT, "Alone"]
 
 
-def test_one_without_a_folder_is_told_of_and_can_be_given_one(
+def test_a_session_without_a_folder_can_be_relocated(
     start: Start, store_path: Path, tmp_path: Path
 ) -> None:
     made = Gemini(tmp_path)
@@ -328,7 +342,7 @@ def test_one_without_a_folder_is_told_of_and_can_be_given_one(
     assert listed["sessionId"] == made.session_id
     client.call("session/load", made.opened | {"cwd": str(here)})
     client.end()
-    # What the file says of it later does not move it back.
+    # A later import does not change the folder back.
     (made.file.parents[1] / ".project_root").write_text(CWD)
     made.add("Alone", "In the terminal.")
     made.imports(store_path)

@@ -1,28 +1,29 @@
-"""What was imported from Codex, as a client has it: listed, loaded, and gone on with."""
+"""Sessions imported from Codex for a client: listed, loaded and continued."""
 
 import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import warm_start
 from codex_files import CWD, SESSION, CodexFile, thread
 from codex_sessions import legacy, paginated
-from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, kind, said
+from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, Client, kind, said
 
 INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
 
 
-def imports(home: Path, store: Path) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
+def run_import(home: Path, store: Path) -> subprocess.CompletedProcess[bytes]:
+    return warm_start.run(
         [*REKINDLE, "import", "codex", "--store", store],
         env={**os.environ, "HOME": str(home), "CODEX_HOME": ""},
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )
 
 
-def test_an_agent_is_handed_what_codex_has_on_record(
+def test_a_codex_session_is_handed_over_to_the_agent(
     start: Callable[..., Client], store_path: Path, tmp_path: Path
 ) -> None:
     it = CodexFile(mode="paginated")
@@ -37,8 +38,8 @@ def test_an_agent_is_handed_what_codex_has_on_record(
     for number, file in enumerate((legacy(), paginated()), 2):
         file.thread_id = thread(number)
         file.write(tmp_path)
-    assert b"Codex: 4 sessions: 4 new" in imports(tmp_path, store_path).stderr
-    # The client judges every message by the published schemas.
+    assert b"Codex: 4 sessions: 4 new" in run_import(tmp_path, store_path).stderr
+    # The client validates every message with the published schemas.
     client = start(*EXAMPLE_AGENT, "--offer", "none")
     client.call("initialize", INITIALIZE)
     listed = client.call("session/list", {"cwd": CWD})["sessions"]
@@ -56,12 +57,12 @@ def test_an_agent_is_handed_what_codex_has_on_record(
     updates = client.prompt(SESSION, "what did I say first?")
     assert said(updates).endswith("You said first: My name is Ada.")
     client.end()
-    assert b"Codex: 4 sessions: 4 unchanged" in imports(tmp_path, store_path).stderr
-    # Codex has gone on with it, too.
+    assert b"Codex: 4 sessions: 4 unchanged" in run_import(tmp_path, store_path).stderr
+    # Codex has continued the session too.
     it.turn(2)
     it.write(tmp_path, is_compressed=True)
     for done in ("1 kept as a fork, because they went on here, 3 unchanged", "4 unchanged"):
-        assert f"Codex: 4 sessions: {done}".encode() in imports(tmp_path, store_path).stderr
+        assert f"Codex: 4 sessions: {done}".encode() in run_import(tmp_path, store_path).stderr
     client = start(*EXAMPLE_AGENT, "--offer", "none")
     client.call("initialize", INITIALIZE)
     client.call("session/load", {"sessionId": SESSION, "cwd": CWD, "mcpServers": []})

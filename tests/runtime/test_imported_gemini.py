@@ -1,24 +1,24 @@
-"""What Gemini CLI has on record, as a client has it: listed, loaded, and gone on with."""
+"""Sessions imported from Gemini CLI for a client: listed, loaded and continued."""
 
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import warm_start
 from gemini_files import CWD, SESSION, GeminiFile, everything
-from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, kind, said
+from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, Client, kind, said
 
 Start = Callable[..., Client]
 INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
 OPEN = {"sessionId": SESSION, "cwd": CWD, "mcpServers": []}
 
 
-def imports(home: Path, store: Path) -> str:
-    done = subprocess.run(
+def run_import(home: Path, store: Path) -> str:
+    done = warm_start.run(
         [*REKINDLE, "import", "--store", store, "gemini"],
         env={**os.environ, "HOME": str(home), "GEMINI_CLI_HOME": ""},
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )
     return done.stderr.decode()
@@ -30,7 +30,7 @@ def connect(start: Start, *agent: str | Path) -> Client:
     return client
 
 
-def test_an_agent_is_handed_what_gemini_cli_has_buried(
+def test_a_gemini_session_is_handed_over_to_the_agent(
     start: Start, store_path: Path, tmp_path: Path
 ) -> None:
     it = GeminiFile()
@@ -38,12 +38,12 @@ def test_an_agent_is_handed_what_gemini_cli_has_buried(
     it.agent("Hello, Ada.")
     it.begin()
     it.write(tmp_path)
-    assert "Gemini CLI: 1 session: 1 new" in imports(tmp_path, store_path)
+    assert "Gemini CLI: 1 session: 1 new" in run_import(tmp_path, store_path)
     client = connect(start, *EXAMPLE_AGENT, "--offer", "none")
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
     assert (listed["sessionId"], listed["title"]) == (SESSION, "My name is Ada.")
     assert listed["_meta"]["rekindle"]["importedFrom"] == "gemini"
-    client.passed.clear()
+    client.received.clear()
     client.call("session/load", OPEN)
     updates = client.updates(SESSION)
     assert said(updates, "user_message_chunk") == "My name is Ada."
@@ -51,15 +51,13 @@ def test_an_agent_is_handed_what_gemini_cli_has_buried(
     updates = client.prompt(SESSION, "what did I say first?")
     assert said(updates).endswith("You said first: My name is Ada.")
     client.end()
-    assert "Gemini CLI: 1 session: 1 unchanged" in imports(tmp_path, store_path)
+    assert "Gemini CLI: 1 session: 1 unchanged" in run_import(tmp_path, store_path)
 
 
-def test_all_of_it_is_replayed_as_the_protocol_wants_it(
-    start: Start, store_path: Path, tmp_path: Path
-) -> None:
+def test_the_replay_conforms_to_the_schema(start: Start, store_path: Path, tmp_path: Path) -> None:
     everything().write(tmp_path)
-    imports(tmp_path, store_path)
-    # The client judges every message by the published schemas.
+    run_import(tmp_path, store_path)
+    # The client validates every message with the published schemas.
     client = connect(start)
     client.call("session/load", OPEN)
     updates = client.updates(SESSION)

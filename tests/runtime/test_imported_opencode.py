@@ -1,23 +1,24 @@
-"""OpenCode's sessions, imported, as a client has them: listed, loaded, and gone on with."""
+"""Sessions imported from OpenCode for a client: listed, loaded and continued."""
 
 import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import warm_start
 from opencode_files import CWD, SESSION, OpenCode, everything, open_database, said
-from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, kind, said as heard
+from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, Client, kind, said as heard
 
 Start = Callable[..., Client]
 OPEN = {"sessionId": SESSION, "cwd": CWD, "mcpServers": []}
 
 
-def imports(data: Path, store: Path) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
+def run_import(data: Path, store: Path) -> subprocess.CompletedProcess[bytes]:
+    return warm_start.run(
         [*REKINDLE, "import", "opencode", "--store", store],
         env={**os.environ, "XDG_DATA_HOME": str(data), "OPENCODE_DB": ""},
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )
 
@@ -28,7 +29,7 @@ def connect(start: Start, *agent: str) -> Client:
     return client
 
 
-def test_an_agent_is_handed_what_opencode_has_on_record(
+def test_an_opencode_session_is_handed_over_to_the_agent(
     start: Start, store_path: Path, tmp_path: Path
 ) -> None:
     it = OpenCode(title="Names")
@@ -37,12 +38,12 @@ def test_an_agent_is_handed_what_opencode_has_on_record(
     # OpenCode is still running.
     db = open_database(tmp_path / "opencode" / "opencode.db")
     it.into(db)
-    assert b"1 session: 1 new" in imports(tmp_path, store_path).stderr
+    assert b"1 session: 1 new" in run_import(tmp_path, store_path).stderr
     client = connect(start, "--offer", "none")
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
     assert (listed["sessionId"], listed["title"]) == (SESSION, "Names")
     assert listed["_meta"]["rekindle"]["importedFrom"] == "opencode"
-    client.passed.clear()
+    client.received.clear()
     client.call("session/load", OPEN)
     updates = client.updates(SESSION)
     assert heard(updates, "user_message_chunk") == "My name is Ada."
@@ -50,12 +51,12 @@ def test_an_agent_is_handed_what_opencode_has_on_record(
     updates = client.prompt(SESSION, "what did I say first?")
     assert heard(updates).endswith("You said first: My name is Ada.")
     client.end()
-    assert b"1 session: 1 unchanged" in imports(tmp_path, store_path).stderr
-    # OpenCode has gone on with it, too.
+    assert b"1 session: 1 unchanged" in run_import(tmp_path, store_path).stderr
+    # OpenCode has continued the session too.
     it.turn(2)
     it.into(db)
     for done in (b"1 kept as a fork, because they went on here", b"1 unchanged"):
-        assert b"OpenCode: 1 session: %b\n" % done in imports(tmp_path, store_path).stderr
+        assert b"OpenCode: 1 session: %b\n" % done in run_import(tmp_path, store_path).stderr
     client = connect(start, "--offer", "none")
     listed = client.call("session/list", {"cwd": CWD})["sessions"]
     (fork,) = [it["sessionId"] for it in listed if it["sessionId"] != SESSION]
@@ -67,12 +68,10 @@ def test_an_agent_is_handed_what_opencode_has_on_record(
     db.close()
 
 
-def test_all_of_it_is_replayed_as_the_protocol_wants_it(
-    start: Start, store_path: Path, tmp_path: Path
-) -> None:
+def test_the_replay_conforms_to_the_schema(start: Start, store_path: Path, tmp_path: Path) -> None:
     everything().to_database(tmp_path / "opencode" / "opencode.db")
-    imports(tmp_path, store_path)
-    # The client judges every message by the published schemas.
+    run_import(tmp_path, store_path)
+    # The client validates every message with the published schemas.
     client = connect(start)
     client.call("session/load", OPEN)
     updates = client.updates(SESSION)

@@ -1,11 +1,11 @@
-"""What `rekindle run` imports, and when: its start is what an editor waits for."""
+"""The modules that `rekindle run` imports, and when: editors wait for its start."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
 
-from stdio_client import PATIENCE
+from stdio_client import TIMEOUT
 
 OURS_BEFORE_THE_AGENT_STARTS = {
     "rekindle",
@@ -32,11 +32,12 @@ OURS_AFTER = {
     "rekindle.proxy.outbox",
     "rekindle.runtime.stdio_proxy",
     "rekindle.runtime.transports.base",
-    "rekindle.proxy.handlers.cursor",
+    "rekindle.proxy.handlers.replay_cursor",
     "rekindle.jsonvalue",
     "rekindle.proxy.advertising",
     "rekindle.acp.terminal_output",
-    "rekindle.acp.translate.updates",
+    "rekindle.acp.translate.content",
+    "rekindle.acp.update_kinds",
     "rekindle.proxy.handlers",
     "rekindle.text",
     "rekindle.text.redact",
@@ -60,7 +61,7 @@ OURS_AFTER = {
     "rekindle.transcript.model",
     "rekindle.proxy.handlers.registry",
     "rekindle.proxy.handlers.list",
-    "rekindle.text.redact.commands",
+    "rekindle.text.redact.recorded_command",
     "rekindle.proxy.handlers.initialize",
     "rekindle.proxy.handlers.open",
     "rekindle.proxy.validation",
@@ -104,6 +105,7 @@ OURS_AFTER = {
     "rekindle.runtime.driver",
     "rekindle.runtime.transports.stdio",
     "rekindle.store.base",
+    "rekindle.composition",
     "rekindle.store.sqlite.filelock",
     "rekindle.store.sqlite.leases",
     "rekindle.store.sqlite.schema",
@@ -111,9 +113,9 @@ OURS_AFTER = {
     "rekindle.store.sqlite.codec",
     "rekindle.store.sqlite.store",
     "rekindle.store.sqlite.sql",
-    "rekindle.store.sqlite.maintenance",
+    "rekindle.store.sqlite.backend",
     "rekindle.store.sqlite.wal",
-    "rekindle.store.sqlite.file_identity",
+    "rekindle.store.sqlite.files",
     "rekindle.store.sqlite.writer",
     "rekindle.acp",
     "rekindle.acp.jsonrpc",
@@ -125,7 +127,7 @@ OTHERS_AFTER = {"apsw", "msgspec"}
 TAKEN_BY_MSGSPEC_WHERE_INSTALLED = {"typing_extensions"}
 NEVER = {"asyncio", "logging", "sqlite3", "rich", "http", "email", "socket", "ssl", "platformdirs"}
 
-# Tells the modules present when the agent is started, and those at the end.
+# Prints the modules that are loaded when the agent is started, and those at the end.
 PROBE = """
 import json, subprocess, sys
 present = set(sys.modules)
@@ -141,12 +143,12 @@ json.dump([at_start, list(set(sys.modules) - present)], sys.stderr)
 """
 
 
-def test_the_run_path_imports_this_and_no_more(tmp_path: Path) -> None:
+def test_run_imports_exactly_these_modules(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROBE, tmp_path / "s.db"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )
     before, after = (set(names) for names in json.loads(done.stderr))

@@ -1,4 +1,4 @@
-"""One session, two clients: real processes that share a store."""
+"""Leases between real processes that share a store."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ def connect(start: Start, *options: str | Path) -> Client:
     return client
 
 
-def test_a_session_that_another_process_drives_is_refused_and_can_be_forked(start: Start) -> None:
+def test_a_leased_session_is_refused_and_can_be_forked(start: Start) -> None:
     one, other = connect(start), connect(start)
     session_id = one.new()
     one.prompt(session_id, "Hello")
@@ -29,7 +29,7 @@ def test_a_session_that_another_process_drives_is_refused_and_can_be_forked(star
     assert one.reply(session_id, "what did I say first?") == "You said first: Hello"
 
 
-def test_a_dead_holder_holds_nothing(start: Start) -> None:
+def test_a_dead_holder_does_not_keep_its_lease(start: Start) -> None:
     one = connect(start)
     session_id = one.new()
     one.process.kill()
@@ -39,7 +39,7 @@ def test_a_dead_holder_holds_nothing(start: Start) -> None:
     assert other.reply(session_id, "Hello").startswith("You said: Hello")
 
 
-def test_a_closed_session_is_free_and_so_is_one_whose_client_has_left(start: Start) -> None:
+def test_close_and_disconnect_release_the_lease(start: Start) -> None:
     one, other = connect(start), connect(start)
     closed, left = one.new(), one.new()
     one.call("session/close", {"sessionId": closed})
@@ -49,7 +49,7 @@ def test_a_closed_session_is_free_and_so_is_one_whose_client_has_left(start: Sta
     other.call("session/resume", NEW | {"sessionId": left})
 
 
-def test_a_session_can_be_taken_over_and_is_then_lost_to_the_other(start: Start) -> None:
+def test_takeover_moves_the_lease_to_another_process(start: Start) -> None:
     one = connect(start)
     session_id = one.new()
     one.prompt(session_id, "Hello")
@@ -61,7 +61,7 @@ def test_a_session_can_be_taken_over_and_is_then_lost_to_the_other(start: Start)
     assert other.reply(session_id, "what did I say first?").endswith("You said first: Hello")
 
 
-def test_a_link_to_a_store_is_that_store(start: Start, store_path: Path) -> None:
+def test_a_symbolic_link_opens_the_same_store(start: Start, store_path: Path) -> None:
     link = store_path.with_name("elsewhere") / "link.db"
     link.parent.mkdir(parents=True)
     link.symlink_to(store_path)

@@ -1,4 +1,4 @@
-"""What cannot be recorded outlives us: in a file beside the store, until it can be."""
+"""Changes that cannot be recorded outlive the process in a pending file."""
 
 import errno
 import resource
@@ -13,59 +13,59 @@ from pathlib import Path
 import apsw
 import pytest
 
+from rekindle.composition import HOOKS, open_store
 from rekindle.model import Counted, Entry, EntryBatch, Kind, Opened, Page, Side, Titled, TitleSource
 from rekindle.runtime import recorder as module, write_buffer
 from rekindle.runtime.log import Log
 from rekindle.runtime.recorder import Recorder
-from rekindle.store.address import open_pending, open_store, pending_files
-from rekindle.store.sqlite.connection import lock_path
 from rekindle.store.sqlite.filelock import FileLock
-from rekindle.store.sqlite.pending import Pending, left
+from rekindle.store.sqlite.files import lock_path, pending_files
+from rekindle.store.sqlite.pending import PendingFile, pending_infos
 from rekindle.store.sqlite.quarantine import reports
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
+from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, Client
 from store_damage import fill, overwrite
 
 Start = Callable[..., Client]
 
 
-class Heard(Log):
-    """A log that remembers what the user was told."""
+class ReportLog(Log):
+    """A log that keeps the reports to the user."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[str] = []
+        self.reports: list[str] = []
 
     def report(self, text: str, *, quote: str = "") -> None:  # noqa: ARG002
-        self.told.append(text)
+        self.reports.append(text)
 
 
 @pytest.fixture
-def heard() -> Heard:
-    return Heard()
+def report_log() -> ReportLog:
+    return ReportLog()
 
 
 @pytest.fixture
 def path(store_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Have recorders try again at once, and keep little in memory."""
+    """Make recorders retry at once, and keep little in memory."""
     monkeypatch.setattr(module, "_FIRST_PAUSE", 0.0)
-    monkeypatch.setattr(module, "_LONGEST_PAUSE", 0.0)
-    monkeypatch.setattr(write_buffer, "_LARGEST", 100)
-    monkeypatch.setattr(write_buffer, "_SIZE_OF_THE_REST", 25)
+    monkeypatch.setattr(module, "_MAX_PAUSE", 0.0)
+    monkeypatch.setattr(write_buffer, "_MAX_BYTES", 100)
+    monkeypatch.setattr(write_buffer, "_OTHER_CHANGE_BYTES", 25)
     return store_path
 
 
-def recorder_of(
-    path: Path, heard: Heard, pending: Callable[[], Pending | None] | None = None
+def recorder_for(
+    path: Path, report_log: ReportLog, pending: Callable[[], PendingFile | None] | None = None
 ) -> Recorder:
     return Recorder(
-        lambda: SqliteStore(path, patience=0.01),
-        heard,
-        open_pending=pending or (lambda: open_pending(path)),
+        lambda: SqliteStore(path, timeout=0.01, hooks=HOOKS),
+        report_log,
+        open_pending=pending or (lambda: PendingFile(path)),
     )
 
 
-def said(*lines: bytes) -> list[EntryBatch]:
+def batch(*lines: bytes) -> list[EntryBatch]:
     return [
         EntryBatch(
             session_id="s",
@@ -94,60 +94,60 @@ def locked(path: Path) -> Iterator[None]:
         other.close()
 
 
-# -- what a recorder does ---------------------------------------------------------------
+# -- the recorder ------------------------------------------------------------------------
 
 
-def test_what_waits_is_in_a_file_for_as_long_as_it_waits(path: Path, heard: Heard) -> None:
-    recorder = recorder_of(path, heard)
-    recorder.record(said(b"1"), sync=False)
+def test_waiting_changes_are_in_a_pending_file(path: Path, report_log: ReportLog) -> None:
+    recorder = recorder_for(path, report_log)
+    recorder.record(batch(b"1"), sync=False)
     assert pending_files(path) == []
     with locked(path):
-        recorder.record(said(b"2"), sync=False)
-        recorder.record(said(b"3", b"4"), sync=True)
-        (found,) = left(path)
+        recorder.record(batch(b"2"), sync=False)
+        recorder.record(batch(b"3", b"4"), sync=True)
+        (found,) = pending_infos(path)
         assert (found.entries, found.is_alive) == (3, True)
-    recorder.record(said(b"5"), sync=False)
+    recorder.record(batch(b"5"), sync=False)
     assert pending_files(path) == []
     recorder.close()
     assert recorded(path) == [b"1", b"2", b"3", b"4", b"5"]
-    assert heard.told[1:] == ["recording again"]
+    assert report_log.reports[1:] == ["recording again"]
 
 
-def test_the_end_of_a_turn_waits_for_the_disk(
-    path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
+def test_the_end_of_a_turn_syncs_the_pending_file(
+    path: Path, report_log: ReportLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[int] = []
-    monkeypatch.setattr(Pending, "sync", lambda waiting: synced.append(waiting.entries))
-    recorder = recorder_of(path, heard)
-    recorder.record(said(b"1"), sync=True)
+    monkeypatch.setattr(PendingFile, "sync", lambda waiting: synced.append(waiting.entries))
+    recorder = recorder_for(path, report_log)
+    recorder.record(batch(b"1"), sync=True)
     with locked(path):
-        recorder.record(said(b"2"), sync=False)
-        recorder.record(said(b"3"), sync=True)
-        recorder.record(said(b"4"), sync=False)
+        recorder.record(batch(b"2"), sync=False)
+        recorder.record(batch(b"3"), sync=True)
+        recorder.record(batch(b"4"), sync=False)
     assert synced == [2]
     recorder.close()
 
 
-def test_what_fits_into_no_memory_is_in_the_file(path: Path, heard: Heard) -> None:
-    recorder = recorder_of(path, heard)
-    recorder.record(said(b"0"), sync=False)
+def test_the_pending_file_is_not_limited_by_memory(path: Path, report_log: ReportLog) -> None:
+    recorder = recorder_for(path, report_log)
+    recorder.record(batch(b"0"), sync=False)
     long = [b"%d" % n * 60 for n in range(10)]
     with locked(path):
         for line in long:
-            recorder.record(said(line), sync=False)
+            recorder.record(batch(line), sync=False)
     recorder.close()
     assert recorded(path) == [b"0", *long]
-    assert heard.told[1:] == ["recording again"]
+    assert report_log.reports[1:] == ["recording again"]
 
 
-def test_what_still_waits_at_the_end_is_left_to_the_next_one(path: Path, heard: Heard) -> None:
-    recorder = recorder_of(path, heard)
-    recorder.record(said(b"1"), sync=True)
+def test_remaining_changes_are_left_to_the_next_process(path: Path, report_log: ReportLog) -> None:
+    recorder = recorder_for(path, report_log)
+    recorder.record(batch(b"1"), sync=True)
     with locked(path):
-        recorder.record(said(b"2", b"3"), sync=True)
+        recorder.record(batch(b"2", b"3"), sync=True)
         recorder.close()
     (file,) = pending_files(path)
-    assert heard.told[1:] == [
+    assert report_log.reports[1:] == [
         f"2 entries wait in {file}, to be recorded when the store works again"
     ]
     with open_store(path) as store:
@@ -155,52 +155,50 @@ def test_what_still_waits_at_the_end_is_left_to_the_next_one(path: Path, heard: 
     assert pending_files(path) == []
 
 
-def test_who_is_killed_after_it_caught_up_has_recorded_nothing_twice(
-    path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
+def test_a_kill_after_catching_up_duplicates_nothing(
+    path: Path, report_log: ReportLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorder = recorder_of(path, heard)
-    recorder.record(said(b"1"), sync=True)
+    recorder = recorder_for(path, report_log)
+    recorder.record(batch(b"1"), sync=True)
     with locked(path):
-        recorder.record(said(b"2"), sync=True)
+        recorder.record(batch(b"2"), sync=True)
 
-    def killed(waiting: Pending) -> None:
+    def killed(waiting: PendingFile) -> None:
         waiting.leave()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Pending, "remove", killed)
+    monkeypatch.setattr(PendingFile, "remove", killed)
     with pytest.raises(KeyboardInterrupt):
         recorder.catch_up()
-    assert [it.entries for it in left(path)] == [1]
+    assert [it.entries for it in pending_infos(path)] == [1]
     with open_store(path) as store:
         assert [entry.line for entry in store.read("s")] == [b"1", b"2"]
     assert pending_files(path) == []
 
 
-def test_where_no_file_can_be_written_memory_is_all_there_is(path: Path, heard: Heard) -> None:
-    def full() -> Pending:
+def test_without_a_pending_file_changes_wait_in_memory(path: Path, report_log: ReportLog) -> None:
+    def full() -> PendingFile:
         raise OSError(errno.ENOSPC, "no room")
 
-    recorder = recorder_of(path, heard, full)
-    recorder.record(said(b"1"), sync=True)
+    recorder = recorder_for(path, report_log, full)
+    recorder.record(batch(b"1"), sync=True)
     with locked(path):
-        recorder.record(said(b"2" * 60), sync=True)
-        recorder.record(said(b"3" * 60), sync=True)
-    recorder.record(said(b"4"), sync=True)
+        recorder.record(batch(b"2" * 60), sync=True)
+        recorder.record(batch(b"3" * 60), sync=True)
+    recorder.record(batch(b"4"), sync=True)
     assert recorded(path) == [b"1", b"2" * 60, b'{"lostEntries":1}', b"4"]
     with locked(path):
-        recorder.record(said(b"5", b"6"), sync=True)
+        recorder.record(batch(b"5", b"6"), sync=True)
         recorder.close()
-    assert heard.told[-1] == "2 entries could not be recorded and are lost"
+    assert report_log.reports[-1] == "2 entries could not be recorded and are lost"
 
 
-def test_titles_and_counts_wait_besides_what_was_said_or_are_told_to_be_lost(
-    path: Path, heard: Heard
-) -> None:
-    recorder = recorder_of(path, heard, lambda: None)
+def test_lost_titles_and_counts_are_reported(path: Path, report_log: ReportLog) -> None:
+    recorder = recorder_for(path, report_log, lambda: None)
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
     with locked(path):
-        recorder.record(said(b"1" * 100), sync=False)
-        recorder.record(said(b"2"), sync=False)
+        recorder.record(batch(b"1" * 100), sync=False)
+        recorder.record(batch(b"2"), sync=False)
         for words in ("a", "b"):
             title = Titled(session_id="s", at_us=1, source=TitleSource.AGENT, title=words)
             recorder.record([title], sync=False)
@@ -208,88 +206,90 @@ def test_titles_and_counts_wait_besides_what_was_said_or_are_told_to_be_lost(
             recorder.record([Counted(session_id="s", at_us=1, turns=1)], sync=False)
     recorder.close()
     lost = "1 entries were lost and are marked as a gap; 3 titles and counts were lost"
-    assert heard.told[1:] == [f"recording again; {lost}"]
+    assert report_log.reports[1:] == [f"recording again; {lost}"]
     with SqliteStore(path) as store:
         session = store.session("s")
     assert (session.title, session.turns, session.last_seq) == ("b", 2, 2)
 
 
-def test_what_was_only_in_memory_moves_into_the_file_in_its_order(path: Path, heard: Heard) -> None:
+def test_changes_move_from_memory_to_the_file_in_order(path: Path, report_log: ReportLog) -> None:
     is_full = [True, True, False]
 
-    def full() -> Pending:
+    def full() -> PendingFile:
         if is_full.pop(0):
             raise OSError(errno.ENOSPC, "no room")
-        return open_pending(path)
+        return PendingFile(path)
 
-    recorder = recorder_of(path, heard, full)
-    recorder.record(said(b"1"), sync=True)
+    recorder = recorder_for(path, report_log, full)
+    recorder.record(batch(b"1"), sync=True)
     with locked(path):
         for number in range(2, 6):
-            recorder.record(said(b"%d" % number), sync=True)
-        assert [it.entries for it in left(path)] == [4]
+            recorder.record(batch(b"%d" % number), sync=True)
+        assert [it.entries for it in pending_infos(path)] == [4]
         recorder.close()
     with open_store(path) as store:
         assert [entry.line for entry in store.read("s")] == [b"%d" % n for n in range(1, 6)]
 
 
-def test_nothing_overtakes_what_is_in_memory(path: Path, heard: Heard) -> None:
+def test_later_changes_do_not_overtake_those_in_memory(path: Path, report_log: ReportLog) -> None:
     is_full = [True, False]
 
-    def full() -> Pending:
+    def full() -> PendingFile:
         if is_full.pop(0):
             raise OSError(errno.ENOSPC, "no room")
-        return open_pending(path)
+        return PendingFile(path)
 
-    waiting = write_buffer.Backlog(full, heard)
+    waiting = write_buffer.WriteBuffer(full, report_log)
     for number in range(1, 4):
-        waiting.add(said(b"%d" % number), sync=False)
+        waiting.add(batch(b"%d" % number), sync=False)
     with SqliteStore(path) as store:
         waiting.write_to(store, 1.0)
     assert recorded(path) == [b"1", b"2", b"3"]
 
 
-def test_a_file_that_is_full_keeps_what_it_has(
-    path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
+def test_a_full_disk_keeps_the_written_part_of_the_file(
+    path: Path, report_log: ReportLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorder = recorder_of(path, heard)
-    recorder.record(said(b"1"), sync=True)
+    recorder = recorder_for(path, report_log)
+    recorder.record(batch(b"1"), sync=True)
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "no room")
 
     with locked(path):
-        recorder.record(said(b"2"), sync=True)
+        recorder.record(batch(b"2"), sync=True)
         with monkeypatch.context() as patch:
-            patch.setattr(Pending, "_write", full)
-            recorder.record(said(b"3"), sync=True)
-            recorder.record(said(b"4"), sync=True)
-            assert [it.entries for it in left(path)] == [1]
+            patch.setattr(PendingFile, "_write", full)
+            recorder.record(batch(b"3"), sync=True)
+            recorder.record(batch(b"4"), sync=True)
+            assert [it.entries for it in pending_infos(path)] == [1]
     recorder.close()
     assert recorded(path) == [b"1", b"2", b"3", b"4"]
     assert pending_files(path) == []
 
 
-def test_a_file_that_was_deleted_with_its_store_is_still_read(path: Path, heard: Heard) -> None:
-    recorder = recorder_of(path, heard)
-    recorder.record(said(b"1"), sync=True)
+def test_a_deleted_pending_file_is_still_applied(path: Path, report_log: ReportLog) -> None:
+    recorder = recorder_for(path, report_log)
+    recorder.record(batch(b"1"), sync=True)
     with locked(path):
-        recorder.record(said(b"2"), sync=True)
+        recorder.record(batch(b"2"), sync=True)
     shutil.rmtree(path.parent)
-    recorder.record(said(b"3"), sync=True)
+    recorder.record(batch(b"3"), sync=True)
     recorder.close()
     assert recorded(path) == [b"2", b"3"]
 
 
-def test_what_can_never_be_recorded_keeps_the_rest_from_no_file(path: Path, heard: Heard) -> None:
-    recorder = recorder_of(path, heard)
-    recorder.record(said(b"1"), sync=True)
+def test_an_invalid_change_does_not_stop_the_pending_file(
+    path: Path, report_log: ReportLog
+) -> None:
+    recorder = recorder_for(path, report_log)
+    recorder.record(batch(b"1"), sync=True)
     with locked(path):
-        recorder.record([Opened(session_id="\ud800", at_us=1), *said(b"2")], sync=True)
-        assert [it.entries for it in left(path)] == [1]
+        recorder.record([Opened(session_id="\ud800", at_us=1), *batch(b"2")], sync=True)
+        assert [it.entries for it in pending_infos(path)] == [1]
     recorder.close()
     assert recorded(path) == [b"1", b"2"]
-    assert heard.told.count("one entry cannot be recorded") == 1
+    assert report_log.reports.count("one entry cannot be recorded") == 1
 
 
 # -- real processes ---------------------------------------------------------------------
@@ -297,7 +297,7 @@ def test_what_can_never_be_recorded_keeps_the_rest_from_no_file(path: Path, hear
 
 @pytest.fixture
 def damaged(store_path: Path) -> Path:
-    """Make a store whose header is gone, and of which everything can be saved."""
+    """Create a store without its header, of which everything can be recovered."""
     store_path.parent.mkdir()
     with SqliteStore(store_path) as store:
         fill(store, range(5))
@@ -307,10 +307,10 @@ def damaged(store_path: Path) -> Path:
 
 
 @contextmanager
-def salvage_takes_long(path: Path) -> Iterator[None]:
-    """Let nobody save anything of a damaged store yet."""
+def recovery_blocked(path: Path) -> Iterator[None]:
+    """Hold the lock of a store, so that no process can recover it."""
     lock = FileLock(lock_path(path))
-    assert lock.acquire(PATIENCE)
+    assert lock.acquire(TIMEOUT)
     try:
         yield
     finally:
@@ -319,7 +319,7 @@ def salvage_takes_long(path: Path) -> Iterator[None]:
 
 def kill(client: Client) -> None:
     client.process.send_signal(signal.SIGKILL)
-    client.process.wait(PATIENCE)
+    client.process.wait(TIMEOUT)
 
 
 def entries(path: Path, session_id: str) -> list[Entry]:
@@ -328,7 +328,7 @@ def entries(path: Path, session_id: str) -> list[Entry]:
 
 
 def check_turns(path: Path, session_id: str, *prompts: str) -> None:
-    """See that all turns are there once, in their order and with their ends, and no gap."""
+    """Check that all turns are recorded once, in order, with their ends and without a gap."""
     found = entries(path, session_id)
     assert [it.seq for it in found] == list(range(1, len(found) + 1))
     turns = [it for it in found if it.kind in {Kind.PROMPT, Kind.ANSWER, Kind.GAP}]
@@ -339,7 +339,7 @@ def check_turns(path: Path, session_id: str, *prompts: str) -> None:
         assert store.session(session_id).turns == len(prompts)
 
 
-def see_it_recorded(start: Start) -> None:
+def wait_until_recorded(start: Start) -> None:
     """Start another Rekindle, and wait until it records."""
     client = start(*EXAMPLE_AGENT)
     client.prompt(client.new(), "next")
@@ -348,14 +348,14 @@ def see_it_recorded(start: Start) -> None:
     assert "lost" not in stderr.replace("nothing is known to be lost", "")
 
 
-def test_who_is_killed_while_a_store_is_saved_loses_nothing(start: Start, damaged: Path) -> None:
-    with salvage_takes_long(damaged):
+def test_a_kill_during_recovery_loses_nothing(start: Start, damaged: Path) -> None:
+    with recovery_blocked(damaged):
         client = start(*EXAMPLE_AGENT)
         session_id = client.new()
         assert client.reply(session_id, "hello").startswith("You said: hello")
         kill(client)
-        assert not any(it.is_alive for it in left(damaged))
-    see_it_recorded(start)
+        assert not any(it.is_alive for it in pending_infos(damaged))
+    wait_until_recorded(start)
     check_turns(damaged, session_id, "hello")
     assert pending_files(damaged) == []
     (report,) = reports(damaged)
@@ -365,63 +365,57 @@ def test_who_is_killed_while_a_store_is_saved_loses_nothing(start: Start, damage
         assert len(store.sessions(Page())) == 7
 
 
-def test_a_session_that_began_in_the_damaged_store_goes_on_behind_what_was_saved(
-    start: Start, store_path: Path
-) -> None:
+def test_a_session_continues_after_its_recovered_entries(start: Start, store_path: Path) -> None:
     client = start(*EXAMPLE_AGENT)
     session_id = client.new()
     client.prompt(session_id, "before")
     with SqliteStore(store_path) as store:
-        store._empty_log()  # noqa: SLF001 - the damage would else be hidden by it
+        store._truncate_wal()  # noqa: SLF001 - the damage would else be hidden by it
     for index in ("session_by_time", "session_by_cwd", "sqlite_autoindex_session_1"):
         overwrite(store_path, index)
-    with salvage_takes_long(store_path):
+    with recovery_blocked(store_path):
         client.prompt(session_id, "during")
         client.prompt(session_id, "later")
         kill(client)
-    see_it_recorded(start)
+    wait_until_recorded(start)
     check_turns(store_path, session_id, "before", "during", "later")
     assert len(reports(store_path)) == 1
 
 
-def test_who_leaves_while_a_store_is_saved_says_where_the_rest_is(
-    start: Start, damaged: Path
-) -> None:
-    with salvage_takes_long(damaged):
+def test_leaving_during_recovery_names_the_pending_file(start: Start, damaged: Path) -> None:
+    with recovery_blocked(damaged):
         client = start(*EXAMPLE_AGENT)
         session_id = client.new()
         client.prompt(session_id, "hello")
         code, stderr = client.end()
         (file,) = pending_files(damaged)
     assert code == 0
-    (found,) = left(damaged)
+    (found,) = pending_infos(damaged)
     told = f"rekindle: {found.entries} entries wait in {file}, to be recorded when the store works"
     assert told in stderr
-    see_it_recorded(start)
+    wait_until_recorded(start)
     check_turns(damaged, session_id, "hello")
     assert pending_files(damaged) == []
 
 
-def test_two_that_are_killed_leave_a_file_each(start: Start, damaged: Path) -> None:
-    with salvage_takes_long(damaged):
+def test_two_killed_processes_leave_two_pending_files(start: Start, damaged: Path) -> None:
+    with recovery_blocked(damaged):
         clients = [start(*EXAMPLE_AGENT) for _ in range(2)]
         ids = [client.new() for client in clients]
         for client, id_ in zip(clients, ids, strict=True):
             client.prompt(id_, "hello")
             client.prompt(id_, "again")
-        assert len(left(damaged)) == 2
+        assert len(pending_infos(damaged)) == 2
         for client in clients:
             kill(client)
-    see_it_recorded(start)
+    wait_until_recorded(start)
     for id_ in ids:
         check_turns(damaged, id_, "hello", "again")
     assert pending_files(damaged) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs prlimit")
-def test_where_nothing_can_be_written_at_all_the_loss_is_told(
-    start: Start, store_path: Path
-) -> None:
+def test_losses_are_reported_if_nothing_can_be_written(start: Start, store_path: Path) -> None:
     client = start(*EXAMPLE_AGENT)
     session_id = client.new()
     resource.prlimit(client.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
@@ -433,10 +427,8 @@ def test_where_nothing_can_be_written_at_all_the_loss_is_told(
     assert pending_files(store_path) == []
 
 
-def test_what_waits_is_taken_in_by_a_command_that_changes_the_store(
-    start: Start, damaged: Path
-) -> None:
-    with salvage_takes_long(damaged):
+def test_a_changing_command_applies_pending_changes(start: Start, damaged: Path) -> None:
+    with recovery_blocked(damaged):
         client = start(*EXAMPLE_AGENT)
         session_id = client.new()
         client.prompt(session_id, "hello")
@@ -444,9 +436,7 @@ def test_what_waits_is_taken_in_by_a_command_that_changes_the_store(
 
     def rekindle(*words: str | Path) -> subprocess.CompletedProcess[str]:
         command = [*REKINDLE, *words, "--store", str(damaged)]
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=PATIENCE, check=False
-        )
+        return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
 
     assert "records it" not in rekindle("doctor").stdout
     fixed = rekindle("doctor", "--fix")

@@ -1,4 +1,4 @@
-"""A failing store never stops a conversation, and what it could not take is told."""
+"""A failing store never stops a conversation, and losses are reported."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -8,6 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from rekindle.composition import HOOKS
 from rekindle.errors import SessionNotFound, StoreUnavailable
 from rekindle.model import Deleted, EntryBatch, Kind, LeaseHolder, Opened, Page, Side
 from rekindle.runtime import recorder as module, write_buffer
@@ -20,20 +21,20 @@ from stdio_client import EXAMPLE_AGENT, Client
 Start = Callable[..., Client]
 
 
-class Heard(Log):
-    """A log that remembers what the user was told."""
+class ReportLog(Log):
+    """A log that keeps the reports to the user."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[str] = []
+        self.reports: list[str] = []
 
     def report(self, text: str, *, quote: str = "") -> None:  # noqa: ARG002
-        self.told.append(text)
+        self.reports.append(text)
 
 
 @pytest.fixture
-def heard() -> Heard:
-    return Heard()
+def report_log() -> ReportLog:
+    return ReportLog()
 
 
 @pytest.fixture
@@ -44,18 +45,20 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def recorder(path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
-    """Make a recorder that tries again at once."""
+def recorder(
+    path: Path, report_log: ReportLog, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Recorder]:
+    """Return a recorder that retries at once."""
     monkeypatch.setattr(module, "_FIRST_PAUSE", 0.0)
-    monkeypatch.setattr(module, "_LONGEST_PAUSE", 0.0)
-    monkeypatch.setattr(write_buffer, "_LARGEST", 100)
-    monkeypatch.setattr(write_buffer, "_SIZE_OF_THE_REST", 40)
-    made = Recorder(lambda: SqliteStore(path, patience=0.05), heard)
+    monkeypatch.setattr(module, "_MAX_PAUSE", 0.0)
+    monkeypatch.setattr(write_buffer, "_MAX_BYTES", 100)
+    monkeypatch.setattr(write_buffer, "_OTHER_CHANGE_BYTES", 40)
+    made = Recorder(lambda: SqliteStore(path, timeout=0.05, hooks=HOOKS), report_log)
     yield made
     made.close()
 
 
-def said(*lines: bytes) -> list[EntryBatch]:
+def batch(*lines: bytes) -> list[EntryBatch]:
     return [
         EntryBatch(
             session_id="s",
@@ -74,50 +77,50 @@ def recorded(path: Path) -> list[tuple[Kind, bytes]]:
 
 
 def lock(path: Path) -> apsw.Connection:
-    # Not with Python's own SQLite: two of them in one process undo each other's locks.
+    # Not with Python's own SQLite: two libraries in one process release each other's locks.
     other = apsw.Connection(str(path))
     other.set_busy_timeout(5000)
     other.execute("begin exclusive")
     return other
 
 
-def test_what_a_locked_store_could_not_take_is_written_later(
-    recorder: Recorder, path: Path, heard: Heard
+def test_changes_are_written_after_the_lock_is_gone(
+    recorder: Recorder, path: Path, report_log: ReportLog
 ) -> None:
-    recorder.record(said(b"1"), sync=False)
+    recorder.record(batch(b"1"), sync=False)
     other = lock(path)
-    recorder.record(said(b"2"), sync=False)
-    recorder.record(said(b"3"), sync=True)
+    recorder.record(batch(b"2"), sync=False)
+    recorder.record(batch(b"3"), sync=True)
     other.close()
-    recorder.record(said(b"4"), sync=False)
+    recorder.record(batch(b"4"), sync=False)
     assert [line for _, line in recorded(path)] == [b"1", b"2", b"3", b"4"]
-    assert len(heard.told) == 2
-    assert "is locked by another process" in heard.told[0]
-    assert heard.told[1] == "recording again"
+    assert len(report_log.reports) == 2
+    assert "is locked by another process" in report_log.reports[0]
+    assert report_log.reports[1] == "recording again"
 
 
-def test_what_does_not_fit_into_memory_is_marked_as_a_gap(
-    recorder: Recorder, path: Path, heard: Heard
+def test_entries_beyond_the_limit_become_a_gap(
+    recorder: Recorder, path: Path, report_log: ReportLog
 ) -> None:
-    recorder.record(said(b"1"), sync=False)
+    recorder.record(batch(b"1"), sync=False)
     other = lock(path)
-    recorder.record(said(b"2" * 60), sync=False)
-    recorder.record(said(b"3" * 60, b"4"), sync=False)
+    recorder.record(batch(b"2" * 60), sync=False)
+    recorder.record(batch(b"3" * 60, b"4"), sync=False)
     other.close()
-    recorder.record(said(b"5"), sync=False)
+    recorder.record(batch(b"5"), sync=False)
     assert recorded(path) == [
         (Kind.UPDATE, b"1"),
         (Kind.UPDATE, b"2" * 60),
         (Kind.GAP, b'{"lostEntries":2}'),
         (Kind.UPDATE, b"5"),
     ]
-    assert heard.told[1] == "recording again; 2 entries were lost and are marked as a gap"
+    assert report_log.reports[1] == "recording again; 2 entries were lost and are marked as a gap"
 
 
-def test_a_store_that_cannot_be_opened_is_tried_again(path: Path, heard: Heard) -> None:
+def test_opening_the_store_is_retried(path: Path, report_log: ReportLog) -> None:
     path.mkdir()
-    recorder = Recorder(lambda: SqliteStore(path), heard)
-    recorder.record(said(b"1"), sync=True)
+    recorder = Recorder(lambda: SqliteStore(path, hooks=HOOKS), report_log)
+    recorder.record(batch(b"1"), sync=True)
     with pytest.raises(StoreUnavailable, match="does not work"):
         recorder.ask(lambda store: store.session("s"))
     path.rmdir()
@@ -126,29 +129,29 @@ def test_a_store_that_cannot_be_opened_is_tried_again(path: Path, heard: Heard) 
     assert recorded(path) == [(Kind.UPDATE, b"1")]
 
 
-def test_what_is_never_written_is_told_at_the_end(path: Path, heard: Heard) -> None:
+def test_unwritten_entries_are_reported_on_close(path: Path, report_log: ReportLog) -> None:
     path.write_bytes(b"this is no database, but long enough to be taken for one" * 100)
-    recorder = Recorder(lambda: SqliteStore(path), heard)
-    recorder.record(said(b"1", b"2"), sync=True)
+    recorder = Recorder(lambda: SqliteStore(path, hooks=HOOKS), report_log)
+    recorder.record(batch(b"1", b"2"), sync=True)
     recorder.close()
-    assert "is damaged" in heard.told[0]
-    assert heard.told[1:] == ["2 entries could not be recorded and are lost"]
+    assert "is damaged" in report_log.reports[0]
+    assert report_log.reports[1:] == ["2 entries could not be recorded and are lost"]
 
 
-def test_a_recorder_can_be_asked(recorder: Recorder) -> None:
-    recorder.record(said(b"1"), sync=False)
+def test_ask_returns_the_result_of_a_query(recorder: Recorder) -> None:
+    recorder.record(batch(b"1"), sync=False)
     assert recorder.ask(lambda store: store.session("s")).last_seq == 1
     with pytest.raises(SessionNotFound):
         recorder.ask(lambda store: store.session("t"))
 
 
-def test_nothing_to_record_is_nothing_to_do(recorder: Recorder, heard: Heard) -> None:
+def test_recording_no_changes_does_nothing(recorder: Recorder, report_log: ReportLog) -> None:
     recorder.record([], sync=True)
-    assert heard.told == []
+    assert report_log.reports == []
 
 
 @pytest.mark.parametrize("damage", ["folder", "garbage", "newer"])
-def test_the_conversation_goes_on_without_a_store(
+def test_a_conversation_continues_without_a_store(
     start: Start, store_path: Path, damage: str
 ) -> None:
     store_path.parent.mkdir()
@@ -168,9 +171,7 @@ def test_the_conversation_goes_on_without_a_store(
     assert "Traceback" not in stderr
 
 
-def test_a_store_locked_by_another_process_delays_but_loses_nothing(
-    start: Start, store_path: Path
-) -> None:
+def test_a_locked_store_loses_nothing(start: Start, store_path: Path) -> None:
     client = start(*EXAMPLE_AGENT)
     session_id = client.new()
     other = lock(store_path)
@@ -186,36 +187,36 @@ def test_a_store_locked_by_another_process_delays_but_loses_nothing(
         assert session.turns == 1
 
 
-def test_what_can_never_be_recorded_does_not_keep_the_rest_from_it(
-    recorder: Recorder, path: Path, heard: Heard
+def test_an_invalid_change_does_not_stop_recording(
+    recorder: Recorder, path: Path, report_log: ReportLog
 ) -> None:
     poison = Opened(session_id="\ud800", at_us=1)
-    recorder.record([*said(b"1"), poison], sync=False)
-    recorder.record(said(b"2"), sync=False)
-    recorder.record(said(b"3"), sync=False)
+    recorder.record([*batch(b"1"), poison], sync=False)
+    recorder.record(batch(b"2"), sync=False)
+    recorder.record(batch(b"3"), sync=False)
     assert [line for _, line in recorded(path)] == [b"1", b"2", b"3"]
-    assert "one entry cannot be recorded" in heard.told
-    assert "recording again" in heard.told
+    assert "one entry cannot be recorded" in report_log.reports
+    assert "recording again" in report_log.reports
 
 
-def test_sessions_stay_claimed_while_the_store_does_not_work(
-    recorder: Recorder, path: Path, heard: Heard
+def test_leases_stay_while_the_store_fails(
+    recorder: Recorder, path: Path, report_log: ReportLog
 ) -> None:
-    holder = LeaseHolder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    holder = LeaseHolder(token="t", pid=1, machine="h")  # noqa: S106 - no password
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
-    recorder.ask(lambda store: store.claim("s", holder))
+    recorder.ask(lambda store: store.acquire_lease("s", holder))
     other = lock(path)
-    recorder.record(said(b"1"), sync=True)
-    recorder.record(said(b"2"), sync=True)
+    recorder.record(batch(b"1"), sync=True)
+    recorder.record(batch(b"2"), sync=True)
     other.close()
-    assert heard.told
+    assert report_log.reports
     with SqliteStore(path) as elsewhere:
-        assert elsewhere.holder("s") == holder
-        recorder.record(said(b"3"), sync=True)
-        assert "recording again" in heard.told[-1]
-        assert elsewhere.holder("s") == holder
+        assert elsewhere.lease_holder("s") == holder
+        recorder.record(batch(b"3"), sync=True)
+        assert "recording again" in report_log.reports[-1]
+        assert elsewhere.lease_holder("s") == holder
         recorder.close()
-        assert elsewhere.holder("s") is None
+        assert elsewhere.lease_holder("s") is None
 
 
 def _delete(path: Path) -> None:
@@ -233,67 +234,65 @@ def _delete_the_folder(path: Path) -> None:
 
 
 @pytest.mark.parametrize("remove", [_delete, _delete_only_the_file, _delete_the_folder])
-def test_what_is_in_use_is_saved_when_the_store_is_deleted(
-    recorder: Recorder, path: Path, heard: Heard, remove: Callable[[Path], None]
+def test_leased_sessions_survive_a_deleted_store(
+    recorder: Recorder, path: Path, report_log: ReportLog, remove: Callable[[Path], None]
 ) -> None:
-    holder = LeaseHolder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    holder = LeaseHolder(token="t", pid=1, machine="h")  # noqa: S106 - no password
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
     recorder.record([Opened(session_id="other", at_us=1, cwd="/p")], sync=True)
-    recorder.ask(lambda store: store.claim("s", holder))
-    recorder.record(said(b"1"), sync=True)
+    recorder.ask(lambda store: store.acquire_lease("s", holder))
+    recorder.record(batch(b"1"), sync=True)
     remove(path)
-    recorder.record(said(b"2"), sync=False)
-    recorder.record(said(b"3"), sync=True)
-    recorder.record(said(b"4"), sync=True)
-    assert "was removed or replaced" in heard.told[0]
-    assert heard.told[1] == "recording again"
+    recorder.record(batch(b"2"), sync=False)
+    recorder.record(batch(b"3"), sync=True)
+    recorder.record(batch(b"4"), sync=True)
+    assert "was removed or replaced" in report_log.reports[0]
+    assert report_log.reports[1] == "recording again"
     assert [line for _, line in recorded(path)] == [b"1", b"2", b"3", b"4"]
     with SqliteStore(path) as elsewhere:
         assert elsewhere.session("s").cwd == "/p"
-        assert elsewhere.holder("s") == holder
+        assert elsewhere.lease_holder("s") == holder
         assert [session.id for session in elsewhere.sessions(Page())] == ["s"]
         recorder.close()
-        assert elsewhere.holder("s") is None
+        assert elsewhere.lease_holder("s") is None
 
 
-def test_what_was_said_last_is_saved_although_the_store_was_deleted_since(
-    recorder: Recorder, path: Path
-) -> None:
-    holder = LeaseHolder(token="t", pid=1, host="h")  # noqa: S106 - no password
+def test_the_last_turn_survives_a_store_deleted_later(recorder: Recorder, path: Path) -> None:
+    holder = LeaseHolder(token="t", pid=1, machine="h")  # noqa: S106 - no password
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
-    recorder.ask(lambda store: store.claim("s", holder))
+    recorder.ask(lambda store: store.acquire_lease("s", holder))
     _delete(path)
-    recorder.record(said(b"1"), sync=False)
+    recorder.record(batch(b"1"), sync=False)
     recorder.close()
     assert [line for _, line in recorded(path)] == [b"1"]
 
 
-def test_an_older_copy_in_the_place_of_the_store_is_extended(
+def test_an_older_copy_of_the_store_is_extended(
     recorder: Recorder, path: Path, tmp_path: Path
 ) -> None:
-    holder = LeaseHolder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    holder = LeaseHolder(token="t", pid=1, machine="h")  # noqa: S106 - no password
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
-    recorder.ask(lambda store: store.claim("s", holder))
-    recorder.record(said(b"1"), sync=True)
+    recorder.ask(lambda store: store.acquire_lease("s", holder))
+    recorder.record(batch(b"1"), sync=True)
     older = tmp_path / "older.db"
     with closing(apsw.Connection(str(path))) as db:
         db.execute("vacuum into ?", (str(older),))
-    recorder.record(said(b"2"), sync=True)
-    # The log of the one before stays behind, as it does when somebody moves a file.
+    recorder.record(batch(b"2"), sync=True)
+    # The WAL of the former store stays behind, as it does when a user moves a file.
     older.replace(path)
-    recorder.record(said(b"3"), sync=True)
-    recorder.record(said(b"4"), sync=True)
+    recorder.record(batch(b"3"), sync=True)
+    recorder.record(batch(b"4"), sync=True)
     recorder.close()
     assert [line for _, line in recorded(path)] == [b"1", b"2", b"3", b"4"]
 
 
-def test_what_could_not_be_saved_at_once_is_saved_later(
-    recorder: Recorder, path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
+def test_a_failed_rescue_is_repeated(
+    recorder: Recorder, path: Path, report_log: ReportLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    holder = LeaseHolder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    holder = LeaseHolder(token="t", pid=1, machine="h")  # noqa: S106 - no password
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
-    recorder.ask(lambda store: store.claim("s", holder))
-    recorder.record(said(b"1"), sync=True)
+    recorder.ask(lambda store: store.acquire_lease("s", holder))
+    recorder.record(batch(b"1"), sync=True)
     _delete(path)
 
     def fail(*_: object) -> None:
@@ -301,17 +300,17 @@ def test_what_could_not_be_saved_at_once_is_saved_later(
 
     with monkeypatch.context() as patch:
         patch.setattr(rescue, "rescue", fail)
-        recorder.record(said(b"2"), sync=True)
-        recorder.record(said(b"3"), sync=True)
-    assert "recording again" not in heard.told
-    recorder.record(said(b"4"), sync=True)
+        recorder.record(batch(b"2"), sync=True)
+        recorder.record(batch(b"3"), sync=True)
+    assert "recording again" not in report_log.reports
+    recorder.record(batch(b"4"), sync=True)
     assert [line for _, line in recorded(path)] == [b"1", b"2", b"3", b"4"]
 
 
-def test_what_is_due_is_purged_a_part_at_a_time(
+def test_purging_is_split_into_parts(
     recorder: Recorder, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_PURGED_AT_ONCE", 2)
+    monkeypatch.setattr(module, "_SESSIONS_PER_PURGE", 2)
     with SqliteStore(path) as store:
         for number in range(3):
             name = f"s{number}"
@@ -319,6 +318,6 @@ def test_what_is_due_is_purged_a_part_at_a_time(
             store.write([Deleted(session_id=name, at_us=number)])
         now_us = module.KEPT_DELETED_US + 10
         assert not recorder.purge_deleted(now_us)
-        assert store.deleted(now_us) == ["s2"]
+        assert store.deleted_ids(now_us) == ["s2"]
         assert recorder.purge_deleted(now_us)
-        assert store.deleted(now_us) == []
+        assert store.deleted_ids(now_us) == []

@@ -1,4 +1,4 @@
-"""`rekindle run` before the example agent: what an editor sees, and what is in the store."""
+"""`rekindle run` with the example agent: the messages to the editor, and the record."""
 
 import json
 from collections.abc import Callable
@@ -20,9 +20,7 @@ def entries(path: Path, session_id: str) -> list[Entry]:
         return list(store.read(session_id))
 
 
-def test_a_conversation_is_in_the_store_as_it_was_on_the_wire(
-    start: Start, store_path: Path
-) -> None:
+def test_a_conversation_is_recorded_as_on_the_wire(start: Start, store_path: Path) -> None:
     client = start(*EXAMPLE_AGENT)
     client.call("initialize", {"protocolVersion": 1})
     session_id = client.new()
@@ -31,7 +29,7 @@ def test_a_conversation_is_in_the_store_as_it_was_on_the_wire(
     client.answer(turn)
     assert client.end() == (0, "")
 
-    received = [message for message in client.passed if message.get("method") == "session/update"]
+    received = [message for message in client.received if message.get("method") == "session/update"]
     recorded = entries(store_path, session_id)
     updates = [json.loads(entry.line) for entry in recorded if entry.kind is Kind.UPDATE]
     assert updates == received
@@ -51,7 +49,7 @@ def test_an_echoed_prompt_is_recorded_once(start: Start, store_path: Path) -> No
     client = start(*EXAMPLE_AGENT, "--echo")
     session_id = client.new()
     client.prompt(session_id, "hello there")
-    assert "user_message_chunk" in json.dumps(client.passed)
+    assert "user_message_chunk" in json.dumps(client.received)
     client.end()
     (turn,) = fold(entries(store_path, session_id)).turns
     users = [
@@ -62,7 +60,7 @@ def test_an_echoed_prompt_is_recorded_once(start: Start, store_path: Path) -> No
     assert [user.text for user in users] == ["hello there"]
 
 
-def test_updates_before_the_answer_to_new_come_after_it(start: Start, store_path: Path) -> None:
+def test_updates_before_the_answer_to_new_are_held_back(start: Start, store_path: Path) -> None:
     client = start(*EXAMPLE_AGENT, "--early-updates")
     session_id = client.new()
     told = client.receive()["params"]["update"]
@@ -85,7 +83,7 @@ def test_a_replay_is_not_recorded_again(start: Start, store_path: Path, tmp_path
 
     client = start(*agent)
     client.call("session/load", NEW | {"sessionId": session_id})
-    assert "remember this" in json.dumps(client.passed)
+    assert "remember this" in json.dumps(client.received)
     client.prompt(session_id, "and this")
     client.end()
     first, second = fold(entries(store_path, session_id)).turns
@@ -93,7 +91,7 @@ def test_a_replay_is_not_recorded_again(start: Start, store_path: Path, tmp_path
     assert second.number == 2
 
 
-def test_a_session_that_we_do_not_have_is_recorded_from_its_replay(
+def test_an_unrecorded_session_is_recorded_from_its_replay(
     start: Start, store_path: Path, tmp_path: Path
 ) -> None:
     agent = (*EXAMPLE_AGENT, "--offer", "load", "--memory", str(tmp_path / "memory"))
@@ -112,7 +110,7 @@ def test_a_session_that_we_do_not_have_is_recorded_from_its_replay(
     assert turn.items[0].text == "made before Rekindle"
 
 
-def test_secrets_are_nowhere_in_the_store(start: Start, store_path: Path) -> None:
+def test_secrets_are_not_stored(start: Start, store_path: Path) -> None:
     secret = "hunter2-hunter2"  # noqa: S105 - that is the point
     server = {
         "name": "db",
@@ -138,7 +136,7 @@ def test_secrets_are_nowhere_in_the_store(start: Start, store_path: Path) -> Non
         assert secret.encode() not in file.read_bytes()
 
 
-def test_many_processes_share_one_store(start: Start, store_path: Path) -> None:
+def test_many_processes_can_share_one_store(start: Start, store_path: Path) -> None:
     clients = [start(*EXAMPLE_AGENT) for _ in range(8)]
     sessions = [client.new() for client in clients]
     turns = [
@@ -149,19 +147,17 @@ def test_many_processes_share_one_store(start: Start, store_path: Path) -> None:
         client.answer(turn)
     assert [client.end() for client in clients] == [(0, "")] * 8
     for client, session_id in zip(clients, sessions, strict=True):
-        received = [m for m in client.passed if m.get("method") == "session/update"]
+        received = [m for m in client.received if m.get("method") == "session/update"]
         recorded = [e for e in entries(store_path, session_id) if e.kind is Kind.UPDATE]
         assert len(recorded) > 2000
         updates = [json.loads(entry.line) for entry in recorded]
-        # The title is told when the turn has ended, and nobody reads on here.
+        # The title is announced after the turn, and this client does not read that far.
         assert updates[: len(received)] == received
         assert len(updates) <= len(received) + 1
 
 
 @pytest.mark.parametrize("with_log", [True, False])
-def test_the_log_tells_what_happened_and_not_what_was_said(
-    start: Start, tmp_path: Path, *, with_log: bool
-) -> None:
+def test_the_log_has_events_and_no_content(start: Start, tmp_path: Path, *, with_log: bool) -> None:
     log = tmp_path / "run.log"
     client = start(*EXAMPLE_AGENT, options=("--log", log) if with_log else ())
     client.prompt(client.new(), "private words")

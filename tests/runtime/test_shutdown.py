@@ -1,4 +1,4 @@
-"""However it ends: nothing hangs, nothing is left behind, and what was said arrives."""
+"""Every way to end: nothing hangs, no process is left, and all messages arrive."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stdio_client import PATIENCE, REKINDLE, is_running
+from stdio_client import REKINDLE, TIMEOUT, is_running
 
 INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n'
 STUBBORN = """
@@ -28,7 +28,7 @@ Process = subprocess.Popen[bytes]
 
 
 class Starter:
-    """Starts agents behind `rekindle run`, with bare pipes."""
+    """Start agents behind `rekindle run`, with bare pipes."""
 
     def __init__(self, store: Path) -> None:
         self.store = store
@@ -59,8 +59,8 @@ def start(tmp_path: Path) -> Iterator[Starter]:
             stream.close()
 
 
-def until(look: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
+def wait_until(look: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + TIMEOUT
     while not look():
         assert time.monotonic() < deadline
         time.sleep(0.005)
@@ -84,7 +84,7 @@ def write(process: Process, data: bytes) -> None:
     process.stdin.flush()
 
 
-def test_an_answer_in_place_of_a_dead_agent_stands_on_a_line_of_its_own(start: Starter) -> None:
+def test_an_answer_for_a_dead_agent_starts_on_a_new_line(start: Starter) -> None:
     code = (
         'import os; input(); os.write(1, b\'{"jsonrpc":"2.0","method":"session/upd\'); os._exit(4)'
     )
@@ -94,28 +94,28 @@ def test_an_answer_in_place_of_a_dead_agent_stands_on_a_line_of_its_own(start: S
     half, answer = process.stdout.read().splitlines()
     assert half == b'{"jsonrpc":"2.0","method":"session/upd'
     assert json.loads(answer)["error"]["data"]["exitCode"] == 4
-    assert process.wait(PATIENCE) == 4
+    assert process.wait(TIMEOUT) == 4
 
 
 @pytest.mark.one_of(3)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("after_ms", [0, 10, 30, 60])
-def test_a_signal_at_the_very_beginning_leaves_no_agent_behind(
+def test_an_early_signal_leaves_no_agent_behind(
     start: Starter, tmp_path: Path, number: signal.Signals, after_ms: int
 ) -> None:
     note = tmp_path / "pid"
     process = start(STUBBORN, note)
     while not note.exists():
         assert process.poll() is None
-        time.sleep(0.001)  # for the agent's note, bounded by its own start
-    time.sleep(after_ms / 1000)  # the moment is what is tested
+        time.sleep(0.001)  # for the agent's note, bounded by its start
+    time.sleep(after_ms / 1000)  # the exact moment is tested
     pid = int(note.read_text())
     process.send_signal(number)
     if number is signal.SIGINT:
-        # To an agent this may mean less than the end; so the client leaves.
+        # An agent may ignore the signal, so the client leaves.
         assert process.stdin
         process.stdin.close()
-    process.wait(PATIENCE)
+    process.wait(TIMEOUT)
     assert not is_running(pid)
 
 
@@ -128,7 +128,7 @@ def test_a_client_that_leaves_while_the_agent_does_not_read_ends_both(
     line = b'{"jsonrpc":"2.0","method":"x","params":"' + b"x" * 1000 + b'"}\n'
     os.set_blocking(process.stdin.fileno(), False)
     sent = 0
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while sent < 150_000 and time.monotonic() < deadline:
         try:
             sent += os.write(process.stdin.fileno(), line)
@@ -136,12 +136,12 @@ def test_a_client_that_leaves_while_the_agent_does_not_read_ends_both(
             if note.exists() and sent > 100_000:
                 break
     process.stdin.close()
-    process.wait(PATIENCE)
+    process.wait(TIMEOUT)
     assert not is_running(int(note.read_text()))
 
 
 @pytest.mark.parametrize("kilobytes", [100, 180])
-def test_a_client_that_has_left_still_gets_what_it_reads_late(
+def test_a_client_that_closed_its_input_still_receives_output(
     start: Starter, tmp_path: Path, kilobytes: int
 ) -> None:
     note = tmp_path / "done"
@@ -158,13 +158,13 @@ def test_a_client_that_has_left_still_gets_what_it_reads_late(
         while not note.exists():
             assert process.poll() is None
             time.sleep(0.001)
-        time.sleep(1.5)  # longer than what an agent leaves behind is waited for
+        time.sleep(1.5)  # longer than the wait for processes that an agent left
     lines = process.stdout.read().splitlines()
     assert [int(line) for line in lines] == list(range(kilobytes))
-    assert process.wait(PATIENCE) == 0
+    assert process.wait(TIMEOUT) == 0
 
 
-def test_a_signal_ends_the_waiting_for_a_client_that_does_not_read(
+def test_a_signal_ends_the_wait_for_a_client_that_does_not_read(
     start: Starter, tmp_path: Path
 ) -> None:
     note = tmp_path / "done"
@@ -178,10 +178,10 @@ def test_a_signal_ends_the_waiting_for_a_client_that_does_not_read(
         assert process.poll() is None
         time.sleep(0.001)
     process.terminate()
-    process.wait(PATIENCE)
+    process.wait(TIMEOUT)
 
 
-def test_a_client_that_does_not_read_stderr_stops_nothing(start: Starter) -> None:
+def test_an_unread_stderr_does_not_stop_the_conversation(start: Starter) -> None:
     code = (
         "import sys\n"
         "for n in range(3000): print('a plain line, which --strict complains of', n)\n"
@@ -193,7 +193,7 @@ def test_a_client_that_does_not_read_stderr_stops_nothing(start: Starter) -> Non
     assert json.loads(process.stdout.readline())["id"] == 1
     assert process.stdin
     process.stdin.close()
-    process.wait(PATIENCE)
+    process.wait(TIMEOUT)
 
 
 def test_an_agent_that_closes_its_output_is_ended(start: Starter) -> None:
@@ -202,13 +202,13 @@ def test_an_agent_that_closes_its_output_is_ended(start: Starter) -> None:
     assert process.stdout
     answer = json.loads(process.stdout.readline())
     assert answer["error"]["message"].startswith("the agent was killed by SIGTERM")
-    assert process.wait(PATIENCE) == 128 + signal.SIGTERM
+    assert process.wait(TIMEOUT) == 128 + signal.SIGTERM
 
 
-def test_a_log_holds_nothing_that_was_said(start: Starter, tmp_path: Path) -> None:
+def test_the_log_holds_no_content(start: Starter, tmp_path: Path) -> None:
     log = tmp_path / "log"
     process = start("print('the password is hunter2')", options=("--strict", "--log", str(log)))
-    process.wait(PATIENCE)
+    process.wait(TIMEOUT)
     assert process.stderr
     assert b"hunter2" in process.stderr.read()
     assert "no ACP message" in log.read_text()
@@ -216,19 +216,19 @@ def test_a_log_holds_nothing_that_was_said(start: Starter, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("is_stubborn", [True, False])
-def test_an_agent_does_not_outlive_a_rekindle_that_was_killed(
+def test_the_agent_ends_if_rekindle_is_killed(
     start: Starter, tmp_path: Path, *, is_stubborn: bool
 ) -> None:
     note = tmp_path / "pid"
     obedient = STUBBORN.replace("SIG_IGN", "SIG_DFL")
     process = start(STUBBORN if is_stubborn else obedient, note)
-    until(note.exists)
+    wait_until(note.exists)
     process.kill()
-    process.wait(PATIENCE)
-    until(lambda: not is_running(int(note.read_text())))
+    process.wait(TIMEOUT)
+    wait_until(lambda: not is_running(int(note.read_text())))
 
 
-def test_an_agent_may_end_by_itself_after_rekindle_was_killed(
+def test_the_agent_has_a_grace_time_after_rekindle_is_killed(
     start: Starter, tmp_path: Path
 ) -> None:
     note, bye = tmp_path / "pid", tmp_path / "bye"
@@ -241,27 +241,25 @@ def test_an_agent_may_end_by_itself_after_rekindle_was_killed(
         "open(sys.argv[2], 'w').close()"
     )
     process = start(code, note, bye, options=("--grace", "30"))
-    until(note.exists)
+    wait_until(note.exists)
     process.kill()
-    until(bye.exists)
+    wait_until(bye.exists)
 
 
-def test_a_guard_ends_with_the_agent_that_it_guards(start: Starter, tmp_path: Path) -> None:
+def test_the_orphan_guard_ends_with_its_agent(start: Starter, tmp_path: Path) -> None:
     note = tmp_path / "pid"
     process = start("import os, sys; open(sys.argv[1], 'w').close(); sys.stdin.read()", note)
-    until(note.exists)
+    wait_until(note.exists)
     guard = next(pid for pid in children_of(process.pid) if "rekindle-guard" in command_of(pid))
     assert process.stdin
     process.stdin.close()
-    assert process.wait(PATIENCE) == 0
+    assert process.wait(TIMEOUT) == 0
     assert not is_running(guard)
 
 
-def test_who_speaks_only_after_its_agent_has_ended_is_told_why(
-    start: Starter, tmp_path: Path
-) -> None:
+def test_a_late_first_message_is_answered_with_the_reason(start: Starter, tmp_path: Path) -> None:
     process = start("import sys; sys.exit('no key')", options=("--log", str(tmp_path / "log")))
-    log, deadline = tmp_path / "log", time.monotonic() + PATIENCE
+    log, deadline = tmp_path / "log", time.monotonic() + TIMEOUT
     while "the agent ended" not in (log.read_text() if log.exists() else ""):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -272,4 +270,4 @@ def test_who_speaks_only_after_its_agent_has_ended_is_told_why(
     error = json.loads(process.stdout.readline())["error"]
     assert error["message"] == "the agent exited with 1 before it was ready"
     assert error["data"]["stderr"] == ["no key"]
-    assert process.wait(PATIENCE) == 1
+    assert process.wait(TIMEOUT) == 1

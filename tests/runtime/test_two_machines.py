@@ -1,10 +1,10 @@
-"""A session that moves between machines: begun on one, continued on the other, and back again."""
+"""A session that moves between machines: started on one, continued on another, and back."""
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from stdio_client import EXAMPLE_AGENT, NEW, PATIENCE, REKINDLE, Client, kind, said
+import warm_start
+from stdio_client import EXAMPLE_AGENT, NEW, REKINDLE, TIMEOUT, Client, kind, said
 
 Start = Callable[..., Client]
 
@@ -12,7 +12,7 @@ INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
 
 
 def connect(start: Start, store: Path) -> Client:
-    """Start an agent that remembers by itself, but only what it has heard on its machine."""
+    """Start an agent that remembers sessions, but only those on its own machine."""
     memory = store.with_suffix(".memory")
     agent = (*EXAMPLE_AGENT, "--offer", "all", "--memory", memory)
     client = start(*agent, options=("--store", store))
@@ -21,8 +21,8 @@ def connect(start: Start, store: Path) -> Client:
 
 
 def rekindle(*arguments: str | Path) -> str:
-    done = subprocess.run(
-        [*REKINDLE, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=True
+    done = warm_start.run(
+        [*REKINDLE, *arguments], capture_output=True, text=True, timeout=TIMEOUT, check=True
     )
     return done.stdout
 
@@ -33,7 +33,7 @@ def move(session_id: str, source: Path, target: Path) -> str:
     return rekindle("import", "--store", target, bundle).split("\t")[0]
 
 
-def test_a_session_goes_on_wherever_it_is(start: Start, tmp_path: Path) -> None:
+def test_a_session_continues_on_another_machine(start: Start, tmp_path: Path) -> None:
     one, other = tmp_path / "one.db", tmp_path / "other.db"
     client = connect(start, one)
     session_id = client.new()
@@ -54,7 +54,7 @@ def test_a_session_goes_on_wherever_it_is(start: Start, tmp_path: Path) -> None:
     told = client.updates(session_id)
     users = [it["content"]["text"] for it in told if kind(it) == "user_message_chunk"]
     assert users == ["My name is Ada.", "what did I say first?", "The other machine is blue."]
-    # The agent here remembers the beginning by itself, and is told the rest.
+    # The agent here remembers the first part, and gets the rest as a handover.
     answer = said(client.prompt(session_id, "what did I say last?"))
     assert answer.endswith("The other machine is blue.")
     client.end()

@@ -1,26 +1,26 @@
-// A connection to an agent through the official SDK, which must like every message of it.
+// A connection to an agent through the official SDK. Every message is validated.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { Readable, Writable } from "node:stream";
-import { Judge, tap } from "./judging.mjs";
+import { Validator, tap } from "./message_validator.mjs";
 
 const PATIENCE = 20_000;
 
 export const CWD = "/home/user/project";
 export const text = (words) => ({ type: "text", text: words });
 
-// What nobody but the console is told of notifications that the SDK does not like.
+// The SDK reports invalid notifications only on the console.
 const complaints = [];
 console.error = (...words) => complaints.push(words.map((it) => JSON.stringify(it)).join(" "));
 
 export class Connection {
-  /** `protocol` is a version of the SDK, `acp`, and what a judge of it has to know. */
+  /** `protocol` is a version of the SDK, `acp`, and the tables of its validator. */
   constructor(protocol, pidFile, command) {
     this.acp = protocol.acp;
-    this.judge = new Judge(protocol);
+    this.validator = new Validator(protocol);
     this.pidFile = pidFile;
     this.updates = [];
     this.handled = 0;
@@ -46,8 +46,8 @@ export class Connection {
     const { stdin, stdout } = this.process;
     const { ndJsonStream } = this.acp;
     const wire = ndJsonStream(Writable.toWeb(stdin), Readable.toWeb(stdout));
-    const sent = tap((message) => this.judge.note(message));
-    sent.readable.pipeTo(wire.writable).catch(() => {}); // it is killed at times
+    const sent = tap((message) => this.validator.note(message));
+    sent.readable.pipeTo(wire.writable).catch(() => {}); // the process may be killed
     return {
       writable: sent.writable,
       readable: wire.readable.pipeThrough(tap((message) => this.hear(message))),
@@ -55,7 +55,7 @@ export class Connection {
   }
 
   hear(message) {
-    const { wrong } = this.judge.judge(message);
+    const { wrong } = this.validator.validate(message);
     if (wrong) complaints.push(`${wrong} in ${JSON.stringify(message)}`);
     if (message.method === "session/update") this.updates.push(message.params);
     for (const wake of this.waiting) wake();
@@ -69,7 +69,7 @@ export class Connection {
     return soon(this.sdk.agent.notify(method, params), method);
   }
 
-  /** See a request refused. */
+  /** Check that a request is refused. */
   async refused(method, params, code) {
     const error = await this.request(method, params).then(
       () => assert.fail(`${method} should be refused`),
@@ -97,7 +97,7 @@ export class Connection {
     return this.of(sessionId, from).find(isIt);
   }
 
-  /** Leave as an editor does. */
+  /** Disconnect as an editor does. */
   async leave() {
     this.process.stdin.end();
     const [code] = await soon(once(this.process, "exit"), "the end");

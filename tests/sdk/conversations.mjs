@@ -1,4 +1,4 @@
-// What an agent remembers: conversations, each in a file if there is a folder for them.
+// The memory of an agent: conversations, each in a file if a folder is given.
 
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ export class Conversations {
   #all = new Map();
   #open = new Set();
 
-  /** `notFound` makes the error for a session that is not there. */
+  /** `notFound` returns the error for an unknown session. */
   constructor(folder, notFound) {
     this.#folder = folder;
     this.#notFound = notFound;
@@ -22,7 +22,7 @@ export class Conversations {
     }
   }
 
-  /** Begin a conversation, or a copy of one that goes its own way. */
+  /** Create a conversation, or an independent copy of one. */
   begin(cwd, from = { mode: "ask", prompts: [], updates: [] }) {
     const kept = { ...structuredClone(from), sessionId: randomUUID(), cwd };
     this.#open.add(kept.sessionId);
@@ -30,7 +30,7 @@ export class Conversations {
     return kept;
   }
 
-  /** Open a conversation that is remembered. */
+  /** Open a saved conversation. */
   reopen({ sessionId }) {
     if (!this.#all.has(sessionId)) throw this.#notFound(sessionId);
     this.#open.add(sessionId);
@@ -53,7 +53,7 @@ export class Conversations {
     if (this.#folder) rmSync(this.#path(sessionId), { force: true });
   }
 
-  /** Keep a conversation as it is now, whenever this process is killed. */
+  /** Save a conversation, so that a kill does not lose it. */
   keep(kept) {
     kept.updatedAt = new Date().toISOString();
     this.#all.set(kept.sessionId, kept);

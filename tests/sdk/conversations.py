@@ -1,4 +1,4 @@
-"""What an agent remembers: conversations, each in a file if there is a folder for them."""
+"""The memory of an agent: conversations, each in a file if a folder is given."""
 
 import json
 import uuid
@@ -19,7 +19,7 @@ class Conversation:
 
 
 class Conversations:
-    """All that an agent remembers, and what of it is open."""
+    """All conversations of an agent, and which of them are open."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
@@ -31,18 +31,18 @@ class Conversations:
             self._all = {it.session_id: it for it in kept}
 
     def begin(self, conversation: Conversation) -> Conversation:
-        """Keep a new conversation, and have it open."""
+        """Save a new conversation, and open it."""
         self._open.add(conversation.session_id)
         self.keep(conversation)
         return conversation
 
     def fork(self, conversation: Conversation, cwd: str) -> Conversation:
-        """Return a copy that goes its own way."""
+        """Return an independent copy."""
         copy = Conversation(**json.loads(json.dumps(asdict(conversation))))
         return self.begin(replace(copy, cwd=cwd, session_id=str(uuid.uuid4())))
 
     def reopen(self, session_id: str) -> Conversation | None:
-        """Open a conversation that is remembered."""
+        """Open a saved conversation."""
         if session_id in self._all:
             self._open.add(session_id)
         return self.opened(session_id)
@@ -52,15 +52,15 @@ class Conversations:
         return self._all[session_id] if session_id in self._open else None
 
     def close(self, session_id: str) -> None:
-        """Have a conversation open no more."""
+        """Close a conversation."""
         self._open.discard(session_id)
 
     def listed(self, cwd: str | None) -> list[Conversation]:
-        """Return those of a folder, or all."""
+        """Return the conversations of a folder, or all."""
         return [it for it in self._all.values() if cwd in (None, it.cwd)]
 
     def keep(self, conversation: Conversation) -> None:
-        """Keep a conversation as it is now, whenever this process is killed."""
+        """Save a conversation, so that a kill does not lose it."""
         self._all[conversation.session_id] = conversation
         if self._folder:
             unfinished = self._folder / f"{conversation.session_id}.new"

@@ -1,8 +1,8 @@
-"""The official SDKs judge: before Rekindle and behind it, they like every message of it.
+"""The official SDKs, as client and as agent, accept every message of Rekindle.
 
-Clients drive the whole lifecycle, while everything is killed; agents play the scenes of the
-example agent. The TypeScript SDK has version 1 and 2, the Python SDK version 1 alone. Scripts have
-processes of their own, where `acp` is the Python SDK.
+The clients run the whole lifecycle, and kill all processes on the way. The agents have the actions
+of the example agent. The TypeScript SDK supports versions 1 and 2, the Python SDK only version 1.
+The scripts run in their own processes, where `acp` is the Python SDK.
 """
 
 import itertools
@@ -18,7 +18,7 @@ import pytest
 from stdio_client import EXAMPLE_AGENT, REKINDLE
 
 HERE = Path(__file__).parent
-PATIENCE = 120
+TIMEOUT = 120
 
 AGENTS = {
     "forgetful": (),
@@ -38,8 +38,8 @@ def script(name: str) -> tuple[str | Path, ...]:
     return node, HERE / name
 
 
-def drive(client: str, agent: tuple[str | Path, ...], folder: Path) -> None:
-    """Let a script drive Rekindle and an agent."""
+def run_client(client: str, agent: tuple[str | Path, ...], folder: Path) -> None:
+    """Run a client script with Rekindle and an agent."""
     pid_file = folder / "agent.pid"
     behind = ("sh", "-c", f'echo $$ > {pid_file}; exec "$0" "$@"', *agent)
     command = (*REKINDLE, "run", "--store", folder / "s.db", "--", *behind)
@@ -49,7 +49,7 @@ def drive(client: str, agent: tuple[str | Path, ...], folder: Path) -> None:
         capture_output=True,
         check=False,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
     )
     assert done.returncode == 0, done.stderr
 
@@ -57,11 +57,11 @@ def drive(client: str, agent: tuple[str | Path, ...], folder: Path) -> None:
 @pytest.mark.one_of(2)
 @pytest.mark.usefixtures("sdk")
 @pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS.keys())
-def test_a_client_of_version_1(agent: tuple[str, ...], tmp_path: Path) -> None:
-    drive("v1_client.mjs", (*EXAMPLE_AGENT, *agent), tmp_path)
+def test_v1_client_of_the_typescript_sdk(agent: tuple[str, ...], tmp_path: Path) -> None:
+    run_client("v1_client.mjs", (*EXAMPLE_AGENT, *agent), tmp_path)
 
 
-FORMS = {
+V2_AGENTS = {
     "translated": (),
     "translated, complete": ("--offer", "all", "--memory", "memory"),
     "native": ("--protocol", "2", "--memory", "memory"),
@@ -71,15 +71,15 @@ FORMS = {
 
 @pytest.mark.one_of(2)
 @pytest.mark.usefixtures("sdk")
-@pytest.mark.parametrize("agent", FORMS.values(), ids=FORMS.keys())
-def test_a_client_of_version_2(agent: tuple[str, ...], tmp_path: Path) -> None:
-    drive("v2_client.mjs", (*EXAMPLE_AGENT, *agent), tmp_path)
+@pytest.mark.parametrize("agent", V2_AGENTS.values(), ids=V2_AGENTS.keys())
+def test_v2_client_of_the_typescript_sdk(agent: tuple[str, ...], tmp_path: Path) -> None:
+    run_client("v2_client.mjs", (*EXAMPLE_AGENT, *agent), tmp_path)
 
 
 @pytest.mark.usefixtures("sdk")
-def test_a_client_of_version_1_before_an_agent_of_version_2(tmp_path: Path) -> None:
+def test_v1_client_with_a_v2_agent(tmp_path: Path) -> None:
     agent = (*EXAMPLE_AGENT, "--protocol", "2", "--only-v2", "--memory", "memory")
-    drive("v1_client.mjs", agent, tmp_path)
+    run_client("v1_client.mjs", agent, tmp_path)
 
 
 LIFECYCLES = {
@@ -89,7 +89,7 @@ LIFECYCLES = {
     "forks": frozenset({"fork", "close"}),
     "complete": frozenset({"load", "list", "resume", "close", "fork", "delete"}),
 }
-# Each takes some seconds. REKINDLE_SDKS=all takes every client before every agent.
+# Each pair takes some seconds. REKINDLE_SDKS=all runs every client with every agent.
 ALL = list(
     itertools.product(
         ("v1_client.mjs", "v2_client.mjs", "v1_client.py"),
@@ -110,27 +110,27 @@ PAIRS = ALL if os.environ.get("REKINDLE_SDKS") == "all" else SOME
 
 @pytest.mark.one_of(2)
 @pytest.mark.parametrize(("client", "agent", "lifecycle"), PAIRS)
-def test_sdks_before_and_behind(
+def test_sdk_client_with_sdk_agent(
     client: str, agent: str, lifecycle: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if ".mjs" in client + agent:
         request.getfixturevalue("sdk")
     offers = offered_by(agent, lifecycle)
     memory = ("memory", ",".join(sorted(offers))) if offers else ()
-    drive(client, (*script(agent), "verdicts", *memory), tmp_path)
+    run_client(client, (*script(agent), "verdicts", *memory), tmp_path)
     lines = (tmp_path / "verdicts").read_text(encoding="utf-8").splitlines()
     verdicts = [tuple(json.loads(line)) for line in lines]
-    assert [wrong for _, wrong in verdicts if wrong] == []
-    assert {method for method, _ in verdicts} == asked_of(agent, offers)
+    assert [fault for _, fault in verdicts if fault] == []
+    assert {method for method, _ in verdicts} == methods_called_on(agent, offers)
 
 
 def offered_by(agent: str, lifecycle: str) -> frozenset[str]:
-    """Return what an agent offers; the Python SDK lets none offer to delete."""
+    """Return the methods that an agent offers. The Python SDK cannot offer delete."""
     return LIFECYCLES[lifecycle] - ({"delete"} if agent.endswith(".py") else set[str]())
 
 
-def asked_of(agent: str, offers: frozenset[str]) -> set[str]:
-    """Return all methods by which an agent is reached: what it offers, as far as it is of use."""
+def methods_called_on(agent: str, offers: frozenset[str]) -> set[str]:
+    """Return the methods that Rekindle calls on an agent."""
     if agent.startswith("v2"):
         own = {"list", "resume", "close", "set_config_option"} | offers & {"delete", "fork"}
     else:

@@ -1,4 +1,4 @@
-// A turn of an agent's: what scenes tell is remembered and sent.
+// A turn of an agent: updates are saved and sent.
 
 import { randomUUID } from "node:crypto";
 
@@ -6,7 +6,7 @@ export class Turn {
   #abort = new AbortController();
 
   /**
-   * `dialect` is how a version of the protocol puts things: `{ newCall, plan, question }`.
+   * `dialect` has the forms of a protocol version: `{ newCall, plan, question }`.
    * `send` and `ask` reach the client, and `keep` the memory.
    */
   constructor(kept, dialect, { send, ask, keep }) {
@@ -21,7 +21,7 @@ export class Turn {
     await this.send(update);
   }
 
-  /** Say or think something, a word at a time. */
+  /** Send a message or thought word by word. */
   async say(what, words) {
     const messageId = randomUUID();
     for (const piece of words.match(/\S+\s*/g)) {
@@ -44,7 +44,7 @@ export class Turn {
     return this.tell({ sessionUpdate: "tool_call_update", toolCallId, ...fields });
   }
 
-  /** Ask the user, and return the option that was chosen, if one was. */
+  /** Request a permission, and return the chosen option, if any. */
   async ask(call, options) {
     const { outcome } = await this.asked(this.dialect.question(call, options), this.#abort.signal);
     return outcome.optionId;

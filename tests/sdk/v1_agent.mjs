@@ -2,13 +2,13 @@
 //
 //     node v1_agent.mjs VERDICTS [MEMORY OFFER,…]
 //
-// It offers what it is told of the lifecycle, and remembers in the folder MEMORY; else it forgets.
+// It offers the given lifecycle methods, and saves sessions in MEMORY; without it, none.
 
 import * as acp from "@agentclientprotocol/sdk/unstable";
 import { Conversations } from "./conversations.mjs";
-import { schemas } from "./judging.mjs";
-import { play } from "./scenes.mjs";
-import { serve } from "./serving.mjs";
+import { schemas } from "./message_validator.mjs";
+import { play } from "./actions.mjs";
+import { serve } from "./serve_agent.mjs";
 import { Turn } from "./turn.mjs";
 
 const [verdicts, memory, offered = ""] = process.argv.slice(2);

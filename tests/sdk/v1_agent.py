@@ -1,7 +1,7 @@
 """An agent written with the official Python SDK: `v1_agent.py VERDICTS [MEMORY OFFER,…]`.
 
-It offers what it is told of the lifecycle, and remembers in the folder MEMORY; else it forgets.
-What the SDK thinks of each message that comes goes to VERDICTS: `[method, what is wrong or null]`.
+It offers the given lifecycle methods, and saves sessions in MEMORY; without it, none.
+The result of each validated message goes to VERDICTS: `[method, what is wrong or null]`.
 The SDK has version 1 alone, and lets no agent offer `session/delete`.
 """
 
@@ -14,11 +14,11 @@ import acp
 from acp import schema
 from pydantic import BaseModel
 
+from actions import Turn, play
 from conversations import Conversation, Conversations
-from judging import Expected, Judge
-from scenes import Turn, play
+from message_validator import ExpectedModels, Validator
 
-EXPECTED = Expected(
+EXPECTED = ExpectedModels(
     requests={
         "initialize": schema.InitializeRequest,
         "session/new": schema.NewSessionRequest,
@@ -37,7 +37,7 @@ MODES = [schema.SessionMode(id=name, name=name) for name in ("ask", "code")]
 
 
 class Agent:
-    """What the SDK calls."""
+    """The methods that the SDK calls."""
 
     def __init__(self, memory: Path | None, offers: list[str]) -> None:
         self._conversations = Conversations(memory)
@@ -81,7 +81,7 @@ class Agent:
         if turn := self._turns.get(session_id):
             turn.cancelled.set()
 
-    # The lifecycle, as far as it is offered.
+    # -- optional methods --
 
     async def load_session(self, session_id: str, **_: object) -> acp.LoadSessionResponse:
         kept = found(self._conversations.reopen(session_id))
@@ -110,7 +110,7 @@ class Agent:
     async def close_session(self, session_id: str, **_: object) -> None:
         self._conversations.close(session_id)
 
-    # Turns.
+    # -- turns --
 
     def _turn(self, kept: Conversation) -> Turn:
         async def tell(update: BaseModel) -> None:
@@ -146,8 +146,8 @@ def main(verdicts: str, memory: str | None = None, offers: str = "") -> None:
             file.write(f"{json.dumps([method, wrong])}\n")
 
     agent = Agent(Path(memory) if memory else None, [it for it in offers.split(",") if it])
-    judge = Judge(EXPECTED, write)
-    asyncio.run(acp.run_agent(agent, use_unstable_protocol=True, observers=[judge]))
+    validator = Validator(EXPECTED, write)
+    asyncio.run(acp.run_agent(agent, use_unstable_protocol=True, observers=[validator]))
 
 
 main(*sys.argv[1:])

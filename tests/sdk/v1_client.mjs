@@ -2,13 +2,14 @@
 //
 //     node v1_client.mjs PID_FILE COMMAND …
 //
-// COMMAND is `rekindle run` before an agent that writes its process id to PID_FILE, and plays the
-// scenes of the example agent. Everything is killed twice, and the agent alone once. Whatever is not as it should be ends this with an error.
+// COMMAND is `rekindle run` with an agent that writes its process id to PID_FILE, and has the
+// actions of the example agent. All processes are killed twice, and the
+// agent alone once. Any fault ends the script with an error.
 
 import assert from "node:assert/strict";
 import * as acp from "@agentclientprotocol/sdk/unstable";
 import { Connection, CWD, text } from "./connection.mjs";
-import { schemas } from "./judging.mjs";
+import { schemas } from "./message_validator.mjs";
 
 const [pidFile, ...command] = process.argv.slice(2);
 const { agent } = acp.methods;
@@ -71,7 +72,7 @@ async function listed(connection) {
   return (await connection.request(agent.session.list, { cwd: CWD })).sessions;
 }
 
-/** Return what was said and done: texts joined, calls and plans as they are in the end. */
+/** Return the conversation: joined texts, and the final tool calls and plans. */
 function shown(updates) {
   const items = [];
   for (const update of updates) {
@@ -101,7 +102,7 @@ const said = (updates) =>
     .map((it) => it.text)
     .join("");
 
-/** See that the agent knows the first prompt, and how many there were. */
+/** Check that the agent knows the first prompt and the number of prompts. */
 async function remembers(connection, sessionId, number) {
   const { stopReason, updates } = await prompt(connection, sessionId, QUESTION);
   assert.equal(stopReason, "end_turn");
@@ -110,7 +111,7 @@ async function remembers(connection, sessionId, number) {
   }
 }
 
-/** Begin a turn that does not end by itself; return its `end`. */
+/** Start a turn that does not end by itself; return its `end`. */
 async function beSlow(connection, sessionId) {
   const from = connection.updates.length;
   const end = prompt(connection, sessionId, "Be slow");
@@ -118,7 +119,7 @@ async function beSlow(connection, sessionId) {
   return { end };
 }
 
-// A new session, a turn with a question for permission, a mode, and a turn that is cancelled.
+// A new session, a turn with a permission request, a mode, and a cancelled turn.
 let connection = await connect();
 const created = await connection.request(agent.session.new, OPEN);
 const { sessionId } = created;
@@ -146,7 +147,7 @@ await connection.notify(agent.session.cancel, { sessionId });
 const cancelled = await slow.end;
 assert.equal(cancelled.stopReason, "cancelled");
 
-// Cancelled while it asks for permission.
+// Cancelled during a permission request.
 connection.permit = async () => {
   await connection.notify(agent.session.cancel, { sessionId });
   return { outcome: "cancelled" };
@@ -167,7 +168,7 @@ const live = turns.flatMap(([words, { updates }]) => [
 ]);
 await connection.kill();
 
-// All of it is there again.
+// The whole conversation is replayed.
 connection = await connect();
 const [info] = await listed(connection);
 assert.equal(info.sessionId, sessionId);
@@ -180,7 +181,7 @@ assert.deepEqual(shown(loaded.updates), live);
 assert.equal(loaded.answer.modes.currentModeId, "code");
 await remembers(connection, sessionId, 3);
 
-// A fork goes its own way.
+// A fork is independent.
 const fork = await connection.request(agent.session.fork, { sessionId, ...OPEN });
 assert.notEqual(fork.sessionId, sessionId);
 await remembers(connection, fork.sessionId, 4);
@@ -189,7 +190,7 @@ assert.equal(shown(again.updates).filter(isUser).length, turns.length + 1);
 assert.equal((await listed(connection)).length, 2);
 await connection.kill();
 
-// Resumed without a word.
+// Resumed without a replay.
 connection = await connect();
 const from = connection.updates.length;
 const resumed = await connection.request(agent.session.resume, { sessionId, ...OPEN });
@@ -197,20 +198,20 @@ assert.equal(resumed.modes.currentModeId, "code");
 assert.deepEqual(shown(connection.of(sessionId, from)), []);
 await remembers(connection, sessionId, 4);
 
-// The agent alone is killed in a turn: the turn has failed, and the next agent knows of it.
+// The agent alone is killed in a turn. The turn fails, and the next agent knows it.
 const { end } = await beSlow(connection, sessionId);
 connection.killAgent();
 await assert.rejects(end, { code: -32603 });
 await remembers(connection, sessionId, 6);
 
-// Closed: no prompts, until it is loaded again.
+// Closed: prompts are refused until it is loaded again.
 await connection.request(agent.session.close, { sessionId });
 const late = { sessionId, prompt: [text("Hello?")] };
 await connection.refused(agent.session.prompt, late, -32002);
 await load(connection, sessionId);
 await remembers(connection, sessionId, 7);
 
-// Deleted: gone, and twice is as good as once.
+// Deleted: it is gone, and a second delete succeeds.
 await connection.request(agent.session.delete, { sessionId });
 await connection.request(agent.session.delete, { sessionId });
 await connection.refused(agent.session.load, { sessionId, ...OPEN }, -32002);

@@ -1,8 +1,8 @@
 """The whole lifecycle, driven by the official Python SDK: `v1_client.py PID_FILE COMMAND …`.
 
-COMMAND is `rekindle run` before an agent that writes its process id to PID_FILE, and plays the
-scenes of the example agent. Everything is killed once, and the agent alone once. Whatever is not
-as it should be ends this with an error. The SDK has version 1 alone.
+COMMAND is `rekindle run` with an agent that writes its process id to PID_FILE, and has the actions
+of the example agent. All processes are killed once, and the agent alone once. Any fault ends the
+script with an error. The SDK supports only version 1.
 """
 
 import asyncio
@@ -20,16 +20,16 @@ from acp import schema
 from acp.client import ClientSideConnection
 from acp.utils import request_model
 
-from judging import Expected, Judge
+from message_validator import ExpectedModels, Validator
 
 PID_FILE, *COMMAND = sys.argv[1:]
-PATIENCE = 20
+TIMEOUT = 20
 CWD = "/home/user/project"
 FIRST = "Please think, plan, read and edit"
 QUESTION = "What did I say first? How many prompts were there?"
 USER = "user_message_chunk"
 
-EXPECTED = Expected(
+EXPECTED = ExpectedModels(
     requests={"session/request_permission": schema.RequestPermissionRequest},
     notifications={"session/update": schema.SessionNotification},
     results={
@@ -52,7 +52,7 @@ Question = tuple[schema.ToolCallUpdate, list[schema.PermissionOption]]
 
 
 class Editor:
-    """A client: what the SDK calls, and what a user does."""
+    """A client: the methods that the SDK calls, and the actions of a user."""
 
     def __init__(self) -> None:
         self.permit: Callable[[Question], Awaitable[Outcome]] | None = None
@@ -61,7 +61,7 @@ class Editor:
         self._complaints: list[str] = []
         self._sent_updates = 0
 
-    # What the SDK calls.
+    # -- called by the SDK --
 
     def on_connect(self, conn: ClientSideConnection) -> None:
         self.agent = conn
@@ -79,16 +79,16 @@ class Editor:
         assert self.permit, "permission was asked for unexpectedly"
         return acp.RequestPermissionResponse(outcome=await self.permit((tool_call, options)))
 
-    # What comes and goes.
+    # -- connection --
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[None]:
-        """Be connected to Rekindle, which is killed or ends as it should."""
-        judge = Judge(EXPECTED, self._hear)
+        """Connect to Rekindle, which is killed or exits normally."""
+        validator = Validator(EXPECTED, self._hear)
         async with acp.spawn_agent_process(
             self,
             *COMMAND,
-            observers=[judge],
+            observers=[validator],
             use_unstable_protocol=True,
             transport_kwargs={"stderr": None},
         ) as (_, self.process):
@@ -120,7 +120,7 @@ class Editor:
         self.process.kill()
         self.kill_agent()
 
-    # What a user does.
+    # -- actions of a user --
 
     async def prompt(self, session_id: str, words: str) -> tuple[str, list[Any]]:
         start = self.number_of_updates
@@ -128,10 +128,10 @@ class Editor:
         return answer.stop_reason, self.updates(session_id, start)
 
     async def be_slow(self, session_id: str) -> asyncio.Task[tuple[str, list[Any]]]:
-        """Begin a turn that does not end by itself."""
+        """Start a turn that does not end by itself."""
         start = self.number_of_updates
         turn = asyncio.create_task(self.prompt(session_id, "Be slow"))
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             while "cancel" not in said(self.updates(session_id, start)):
                 self._news.clear()
                 await self._news.wait()
@@ -152,7 +152,7 @@ class Editor:
         await request_model(connection, "session/delete", params, schema.DeleteSessionResponse)
 
     async def remembers(self, session_id: str, number: int) -> None:
-        """See that the agent knows the first prompt, and how many there were."""
+        """Check that the agent knows the first prompt and the number of prompts."""
         stop_reason, updates = await self.prompt(session_id, QUESTION)
         assert stop_reason == "end_turn"
         words = said(updates)
@@ -168,7 +168,7 @@ class Editor:
 
 
 def shown(updates: Iterable[Any]) -> Shown:
-    """Return what was said and done: texts joined, calls and plans as they are in the end."""
+    """Return the conversation: joined texts, and the final tool calls and plans."""
     items: Shown = []
     calls: dict[str, dict[str, Any]] = {}
     plan: dict[str, Any] = {}
@@ -204,7 +204,7 @@ async def refused(request: Awaitable[object], code: int) -> None:
 
 
 async def begin(editor: Editor) -> tuple[str, Shown]:
-    """Have a session with a turn, a mode, and turns that are cancelled; return what was shown."""
+    """Create a session with a turn, a mode and cancelled turns; return the conversation."""
     created = await editor.agent.new_session(CWD)
     session_id = created.session_id
     assert created.modes
@@ -244,7 +244,7 @@ async def begin(editor: Editor) -> tuple[str, Shown]:
 
 
 async def come_back(editor: Editor, session_id: str, live: Shown) -> None:
-    """See that all of it is there."""
+    """Check that the whole conversation is replayed."""
     [info] = await editor.listed()
     assert (info.session_id, info.cwd, info.title) == (session_id, CWD, FIRST)
     assert info.updated_at
@@ -257,7 +257,7 @@ async def come_back(editor: Editor, session_id: str, live: Shown) -> None:
 
 
 async def fork(editor: Editor, session_id: str) -> str:
-    """See that a fork goes its own way; return its id."""
+    """Check that a fork is independent; return its id."""
     answer = await editor.agent.fork_session(session_id, CWD)
     assert answer.session_id != session_id
     await editor.remembers(answer.session_id, 4)
@@ -268,7 +268,7 @@ async def fork(editor: Editor, session_id: str) -> str:
 
 
 async def lose_the_agent(editor: Editor, session_id: str) -> None:
-    """Have the agent killed in a turn: it has failed, and the next agent knows of it."""
+    """Kill the agent in a turn. The turn fails, and the next agent knows it."""
     turn = await editor.be_slow(session_id)
     editor.kill_agent()
     await refused(turn, -32603)
@@ -276,7 +276,7 @@ async def lose_the_agent(editor: Editor, session_id: str) -> None:
 
 
 async def close_and_resume(editor: Editor, session_id: str) -> None:
-    """See that a closed session takes no prompts, until it is resumed without a word."""
+    """Check that a closed session refuses prompts until it is resumed without a replay."""
     await editor.agent.close_session(session_id)
     await refused(editor.prompt(session_id, "Hello?"), -32002)
     start = editor.number_of_updates
@@ -288,7 +288,7 @@ async def close_and_resume(editor: Editor, session_id: str) -> None:
 
 
 async def delete(editor: Editor, session_id: str, left: str) -> None:
-    """See that a deleted session is gone, and that twice is as good as once."""
+    """Check that a deleted session is gone, and that a second delete succeeds."""
     await editor.delete(session_id)
     await editor.delete(session_id)
     await refused(editor.load(session_id), -32002)

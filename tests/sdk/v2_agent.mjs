@@ -2,15 +2,15 @@
 //
 //     node v2_agent.mjs VERDICTS [MEMORY OFFER,…]
 //
-// It remembers in the folder MEMORY, or forgets. Of the lifecycle, deleting and forking are a
-// matter of choice.
+// It saves sessions in MEMORY; without it, none. Of the lifecycle, only delete and fork are
+// optional.
 
 import { randomUUID } from "node:crypto";
 import * as acp from "@agentclientprotocol/sdk/experimental/v2/unstable";
 import { Conversations } from "./conversations.mjs";
-import { schemas } from "./judging.mjs";
-import { play } from "./scenes.mjs";
-import { serve } from "./serving.mjs";
+import { schemas } from "./message_validator.mjs";
+import { play } from "./actions.mjs";
+import { serve } from "./serve_agent.mjs";
 import { Turn } from "./turn.mjs";
 
 const [verdicts, memory, offered = ""] = process.argv.slice(2);

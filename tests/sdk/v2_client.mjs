@@ -2,13 +2,14 @@
 //
 //     node v2_client.mjs PID_FILE COMMAND …
 //
-// COMMAND is `rekindle run` before an agent that writes its process id to PID_FILE, and plays the
-// scenes of the example agent. Everything is killed twice, and the agent alone once. Whatever is not as it should be ends this with an error.
+// COMMAND is `rekindle run` with an agent that writes its process id to PID_FILE, and has the
+// actions of the example agent. All processes are killed twice, and the
+// agent alone once. Any fault ends the script with an error.
 
 import assert from "node:assert/strict";
 import * as acp from "@agentclientprotocol/sdk/experimental/v2/unstable";
 import { Connection, CWD, text } from "./connection.mjs";
-import { schemas } from "./judging.mjs";
+import { schemas } from "./message_validator.mjs";
 
 const [pidFile, ...command] = process.argv.slice(2);
 const { agent } = acp.methods;
@@ -55,7 +56,7 @@ async function connect() {
 
 const isState = (state) => (it) => it.sessionUpdate === "state_update" && it.state === state;
 
-/** Begin a turn: it is accepted, under a message id, and told so. */
+/** Start a turn: it is accepted, with a message id and a state. */
 async function begin(connection, sessionId, words) {
   const from = connection.updates.length;
   const params = { sessionId, prompt: [text(words)] };
@@ -90,7 +91,7 @@ async function listed(connection) {
 const modeOf = (options) => options.find((it) => it.category === "mode");
 const joined = (content) => content.map((it) => it.text).join("");
 
-/** Return what was said and done: each message, call and plan as it is in the end. */
+/** Return the conversation: the final messages, tool calls and plans. */
 function shown(updates) {
   const items = new Map();
   const item = (is, id) => {
@@ -126,7 +127,7 @@ const said = (updates) =>
 const states = (updates) =>
   updates.filter((it) => it.sessionUpdate === "state_update").map((it) => it.state);
 
-/** See that the agent knows the first prompt, and how many there were. */
+/** Check that the agent knows the first prompt and the number of prompts. */
 async function remembers(connection, sessionId, number) {
   const { stopReason, updates } = await prompt(connection, sessionId, QUESTION);
   assert.equal(stopReason, "end_turn");
@@ -135,14 +136,14 @@ async function remembers(connection, sessionId, number) {
   }
 }
 
-/** Begin a turn that does not end by itself. */
+/** Start a turn that does not end by itself. */
 async function beSlow(connection, sessionId) {
   const turn = await begin(connection, sessionId, "Be slow");
   await connection.until(sessionId, (it) => said([it]).includes("cancel"), "words", turn.from);
   return turn;
 }
 
-// A new session, a turn with a question for permission, a mode, and a turn that is cancelled.
+// A new session, a turn with a permission request, a mode, and a cancelled turn.
 let connection = await connect();
 const created = await connection.request(agent.session.new, { cwd: CWD });
 const { sessionId } = created;
@@ -176,7 +177,7 @@ await connection.notify(agent.session.cancel, { sessionId });
 const cancelled = await ended(connection, sessionId, slow);
 assert.equal(cancelled.stopReason, "cancelled");
 
-// Cancelled while it asks for permission.
+// Cancelled during a permission request.
 connection.permit = async () => {
   await connection.notify(agent.session.cancel, { sessionId });
   return { outcome: "cancelled" };
@@ -184,14 +185,14 @@ connection.permit = async () => {
 const unanswered = await prompt(connection, sessionId, "Please edit");
 assert.equal(unanswered.stopReason, "cancelled");
 
-// What version 1 alone has.
+// Methods that only version 1 has.
 await connection.refused("session/load", { sessionId, cwd: CWD, mcpServers: [] }, -32601);
 await connection.refused("session/set_mode", { sessionId, modeId: "ask" }, -32601);
 
 const live = [turn, cancelled, unanswered].flatMap(({ updates }) => shown(updates));
 await connection.kill();
 
-// All of it is there again, from the start.
+// The whole conversation is replayed from the start.
 connection = await connect();
 const [info] = await listed(connection);
 assert.equal(info.sessionId, sessionId);
@@ -227,7 +228,7 @@ for (const cursor of [
 }
 await remembers(connection, sessionId, 3);
 
-// A fork goes its own way.
+// A fork is independent.
 const fork = await connection.request(agent.session.fork, { sessionId, cwd: CWD });
 assert.notEqual(fork.sessionId, sessionId);
 await remembers(connection, fork.sessionId, 4);
@@ -236,14 +237,14 @@ assert.equal(shown(again.updates).filter((it) => it.is === "user_message").lengt
 assert.equal((await listed(connection)).length, 2);
 await connection.kill();
 
-// Resumed without a word.
+// Resumed without a replay.
 connection = await connect();
 const resumed = await resume(connection, sessionId);
 assert.deepEqual(shown(resumed.updates), []);
 assert.equal(modeOf(resumed.answer.configOptions).currentValue, "code");
 await remembers(connection, sessionId, 4);
 
-// The agent alone is killed in a turn: the turn has failed, and the next agent knows of it.
+// The agent alone is killed in a turn. The turn fails, and the next agent knows it.
 const failing = await beSlow(connection, sessionId);
 connection.killAgent();
 const failed = await ended(connection, sessionId, failing);
@@ -257,7 +258,7 @@ await connection.refused(agent.session.prompt, late, -32002);
 await resume(connection, sessionId);
 await remembers(connection, sessionId, 7);
 
-// Deleted: gone, and twice is as good as once.
+// Deleted: it is gone, and a second delete succeeds.
 await connection.request(agent.session.delete, { sessionId });
 await connection.request(agent.session.delete, { sessionId });
 await connection.refused(agent.session.resume, { sessionId, cwd: CWD }, -32002);

@@ -1,4 +1,4 @@
-"""What `store/base.py` specifies, asked of every store."""
+"""The contract of `store/base.py`, checked for every store."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +9,7 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
 
+from rekindle.composition import HOOKS
 from rekindle.errors import SessionAmbiguous, SessionNotFound
 from rekindle.model import (
     UNKNOWN_TO_AGENT,
@@ -37,7 +38,7 @@ from test_selection import some
 NOW = 1_700_000_000_000_000
 
 
-def stretch(
+def batch(
     *lines: bytes, session: str = "s1", kind: Kind = Kind.UPDATE, at_us: int = NOW
 ) -> EntryBatch:
     return EntryBatch(
@@ -50,8 +51,8 @@ def stretch(
     )
 
 
-def opened(session: str, at_us: int = NOW, **told: object) -> Opened:
-    return Opened(session_id=session, at_us=at_us, **told)  # type: ignore[arg-type]
+def opened(session: str, at_us: int = NOW, **fields: object) -> Opened:
+    return Opened(session_id=session, at_us=at_us, **fields)  # type: ignore[arg-type]
 
 
 def titled(source: TitleSource, title: str | None) -> Titled:
@@ -66,14 +67,14 @@ def ids(sessions: list[Session]) -> list[str]:
     return [session.id for session in sessions]
 
 
-def test_what_is_written_is_read_back_in_order(store: Store) -> None:
-    store.write([stretch(b"1", b"2", b"3")])
-    store.write([stretch(b"4"), stretch(b"x", session="s2"), stretch(b"5")], sync=True)
+def test_entries_are_read_back_in_order(store: Store) -> None:
+    store.write([batch(b"1", b"2", b"3")])
+    store.write([batch(b"4"), batch(b"x", session="s2"), batch(b"5")], sync=True)
     assert lines(store) == [(1, b"1"), (2, b"2"), (3, b"3"), (4, b"4"), (5, b"5")]
     assert lines(store, "s2") == [(1, b"x")]
 
 
-def test_an_entry_keeps_everything_it_was_written_with(store: Store) -> None:
+def test_an_entry_keeps_all_its_fields(store: Store) -> None:
     line = b'{"a":"\xff\\ud83d\x00\r"}'
     store.write(
         [
@@ -92,41 +93,41 @@ def test_an_entry_keeps_everything_it_was_written_with(store: Store) -> None:
     ]
 
 
-def test_empty_lines_are_lines(store: Store) -> None:
-    store.write([stretch(b""), stretch(b"", b"", b"x")])
+def test_empty_lines_are_kept_as_entries(store: Store) -> None:
+    store.write([batch(b""), batch(b"", b"", b"x")])
     assert lines(store) == [(1, b""), (2, b""), (3, b""), (4, b"x")]
 
 
 @pytest.mark.parametrize("after", [0, 1, 2, 3, 4, 5, 6, 99])
-def test_reading_can_begin_anywhere(store: Store, after: int) -> None:
-    store.write([stretch(b"1", b"2", b"3")])
-    store.write([stretch(b"4", b"5"), stretch(b"6")])
+def test_reading_can_start_after_any_seq(store: Store, after: int) -> None:
+    store.write([batch(b"1", b"2", b"3")])
+    store.write([batch(b"4", b"5"), batch(b"6")])
     assert [seq for seq, _ in lines(store, after=after)] == list(range(after + 1, 7))
 
 
-def test_a_long_session_is_read_whole(store: Store) -> None:
+def test_a_long_session_is_read_completely(store: Store) -> None:
     for number in range(300):
-        store.write([stretch(b"%d" % number)])
+        store.write([batch(b"%d" % number)])
     assert [line for _, line in lines(store)] == [b"%d" % number for number in range(300)]
 
 
-def test_what_is_written_while_reading_does_not_disturb_it(store: Store) -> None:
-    store.write([stretch(b"1", b"2")])
+def test_reading_continues_while_entries_are_appended(store: Store) -> None:
+    store.write([batch(b"1", b"2")])
     reading = store.read("s1")
     assert next(reading).line == b"1"
-    store.write([stretch(b"3")])
+    store.write([batch(b"3")])
     assert next(reading).line == b"2"
 
 
-def test_unknown_sessions_are_named(store: Store) -> None:
+def test_an_unknown_session_raises_session_not_found(store: Store) -> None:
     for ask in (store.session, store.find, lambda id_: list(store.read(id_))):
         with pytest.raises(SessionNotFound, match="'nobody'") as caught:
             ask("nobody")
         assert caught.value.session_id == "nobody"
 
 
-def test_a_session_is_made_by_whatever_names_it_first(store: Store) -> None:
-    store.write([stretch(b"1", session="a")])
+def test_the_first_change_creates_the_session(store: Store) -> None:
+    store.write([batch(b"1", session="a")])
     store.write([opened("b")])
     store.write([Titled(session_id="c", at_us=NOW, source=TitleSource.USER, title="t")])
     for name in "abc":
@@ -134,7 +135,7 @@ def test_a_session_is_made_by_whatever_names_it_first(store: Store) -> None:
         assert (session.created_us, session.agent_session_id) == (NOW, name)
 
 
-def test_opening_tells_what_is_known_and_leaves_the_rest(store: Store) -> None:
+def test_opened_sets_only_the_given_fields(store: Store) -> None:
     agent = AgentIdentity(name="Fake", version="1", command=("fake", "acp", "é\n"))
     store.write(
         [opened("s1", agent_session_id="a1", agent=agent, cwd="/p", directories=("/q", "/r"))]
@@ -149,25 +150,25 @@ def test_opening_tells_what_is_known_and_leaves_the_rest(store: Store) -> None:
     assert store.session("s1").directories == ()
 
 
-def test_only_activity_moves_the_time_and_never_back(store: Store) -> None:
-    store.write([stretch(b"1", kind=Kind.PROMPT, at_us=NOW + 5)])
-    store.write([stretch(b"2", kind=Kind.UPDATE, at_us=NOW + 9)])
-    store.write([stretch(b"3", kind=Kind.ANSWER, at_us=NOW - 9)])
+def test_only_activity_moves_the_time_forward(store: Store) -> None:
+    store.write([batch(b"1", kind=Kind.PROMPT, at_us=NOW + 5)])
+    store.write([batch(b"2", kind=Kind.UPDATE, at_us=NOW + 9)])
+    store.write([batch(b"3", kind=Kind.ANSWER, at_us=NOW - 9)])
     session = store.session("s1")
     assert (session.updated_us, session.last_seq) == (NOW + 5, 3)
-    both = [stretch(b"4", kind=Kind.PROMPT, at_us=NOW + 8), stretch(b"5", kind=Kind.ANSWER)]
+    both = [batch(b"4", kind=Kind.PROMPT, at_us=NOW + 8), batch(b"5", kind=Kind.ANSWER)]
     store.write(both)
     assert store.session("s1").updated_us == NOW + 8
 
 
-def test_turns_and_messages_are_added_up(store: Store) -> None:
+def test_counted_adds_turns_and_messages(store: Store) -> None:
     store.write([Counted(session_id="s1", at_us=NOW, turns=1, messages=2)])
     store.write([Counted(session_id="s1", at_us=NOW, messages=3)])
     session = store.session("s1")
     assert (session.turns, session.messages, session.updated_us) == (1, 5, NOW)
 
 
-def test_titles_are_ranked(store: Store) -> None:
+def test_titles_are_ranked_by_source(store: Store) -> None:
     def write(source: TitleSource, title: str | None) -> tuple[str | None, str | None]:
         store.write([titled(source, title)])
         session = store.session("s1")
@@ -183,7 +184,7 @@ def test_titles_are_ranked(store: Store) -> None:
     assert write(TitleSource.PROMPT, None) == (None, None)
 
 
-def test_a_title_that_is_outranked_is_still_known(store: Store) -> None:
+def test_outranked_titles_are_kept(store: Store) -> None:
     store.write([opened("s1")])
     assert store.titles("s1") == {}
     store.write([titled(TitleSource.USER, "mine"), titled(TitleSource.PROMPT, "words")])
@@ -192,36 +193,36 @@ def test_a_title_that_is_outranked_is_still_known(store: Store) -> None:
         store.titles("nobody")
 
 
-def test_a_session_is_extended_only_from_where_it_ends(store: Store) -> None:
-    assert store.extend("s1", 0, iter([opened("s1", cwd="/p"), stretch(b"1", b"2")]))
-    assert not store.extend("s1", 0, iter([stretch(b"x")]))
-    assert not store.extend("nobody", 1, iter([stretch(b"x", session="nobody")]))
-    store.write([stretch(b"3")])
-    assert not store.extend("s1", 2, iter([stretch(b"x")]))
-    assert store.extend("s1", 3, iter([stretch(b"4", kind=Kind.PROMPT, at_us=NOW + 1)]))
+def test_extend_requires_the_expected_last_seq(store: Store) -> None:
+    assert store.extend("s1", 0, iter([opened("s1", cwd="/p"), batch(b"1", b"2")]))
+    assert not store.extend("s1", 0, iter([batch(b"x")]))
+    assert not store.extend("nobody", 1, iter([batch(b"x", session="nobody")]))
+    store.write([batch(b"3")])
+    assert not store.extend("s1", 2, iter([batch(b"x")]))
+    assert store.extend("s1", 3, iter([batch(b"4", kind=Kind.PROMPT, at_us=NOW + 1)]))
     assert lines(store) == [(1, b"1"), (2, b"2"), (3, b"3"), (4, b"4")]
     assert (store.session("s1").cwd, store.session("s1").updated_us) == ("/p", NOW + 1)
     with pytest.raises(SessionNotFound):
         store.session("nobody")
 
 
-def test_an_extension_that_cannot_be_drawn_to_its_end_changes_nothing(store: Store) -> None:
+def test_extend_applies_nothing_if_the_iterable_raises(store: Store) -> None:
     def broken() -> Iterator[EntryBatch]:
-        yield stretch(b"2")
-        yield stretch(b"x", session="s2")
+        yield batch(b"2")
+        yield batch(b"x", session="s2")
         raise KeyError
 
-    store.write([stretch(b"1")])
+    store.write([batch(b"1")])
     with pytest.raises(KeyError):
         store.extend("s1", 1, broken())
     assert lines(store) == [(1, b"1")]
     assert ids(store.sessions(Page(with_unopened=True))) == ["s1"]
-    store.write([stretch(b"2")])
+    store.write([batch(b"2")])
     assert lines(store) == [(1, b"1"), (2, b"2")]
 
 
-def test_a_deleted_session_is_not_listed_but_kept(store: Store) -> None:
-    store.write([opened("s1", cwd="/p"), stretch(b"1"), Deleted(session_id="s1", at_us=NOW + 7)])
+def test_a_deleted_session_is_kept_but_not_listed(store: Store) -> None:
+    store.write([opened("s1", cwd="/p"), batch(b"1"), Deleted(session_id="s1", at_us=NOW + 7)])
     store.write([Deleted(session_id="nobody", at_us=NOW)])
     assert store.sessions(Page()) == []
     assert ids(store.sessions(Page(deleted=True))) == ["s1"]
@@ -231,37 +232,37 @@ def test_a_deleted_session_is_not_listed_but_kept(store: Store) -> None:
     assert ids(store.sessions(Page())) == ["s1"]
 
 
-def test_sessions_are_listed_the_last_used_first(store: Store) -> None:
+def test_sessions_are_listed_last_updated_first(store: Store) -> None:
     for name, at_us in (("a", 3), ("b", 9), ("c", 9), ("d", 1)):
         store.write([opened(name, cwd="/p")])
-        store.write([stretch(b"1", session=name, kind=Kind.PROMPT, at_us=NOW + at_us)])
+        store.write([batch(b"1", session=name, kind=Kind.PROMPT, at_us=NOW + at_us)])
     assert ids(store.sessions(Page())) == ["c", "b", "a", "d"]
     assert ids(store.sessions(Page(limit=2))) == ["c", "b"]
 
 
-def test_pages_go_on_where_the_last_one_ended_whatever_is_written_meanwhile(store: Store) -> None:
+def test_paging_is_stable_under_concurrent_writes(store: Store) -> None:
     store.write([opened("new", cwd="/p", at_us=NOW - 1)])
     for number in range(10):
         name = f"s{number}"
         store.write([opened(name, cwd="/p")])
-        store.write([stretch(b"1", session=name, kind=Kind.PROMPT, at_us=NOW + number // 2)])
+        store.write([batch(b"1", session=name, kind=Kind.PROMPT, at_us=NOW + number // 2)])
     seen: list[str] = []
     before = None
     while page := store.sessions(Page(limit=3, before=before)):
         seen += ids(page)
         before = (page[-1].updated_us, page[-1].id)
-        store.write([stretch(b"2", session="new", kind=Kind.PROMPT, at_us=NOW + 99)])
+        store.write([batch(b"2", session="new", kind=Kind.PROMPT, at_us=NOW + 99)])
     assert seen == [f"s{number}" for number in (9, 8, 7, 6, 5, 4, 3, 2, 1, 0)]
 
 
-def test_strays_are_not_listed_unless_asked_for(store: Store) -> None:
-    store.write([stretch(b"1", session="of a sub-agent"), opened("s1", cwd="/p")])
+def test_unopened_sessions_are_listed_only_on_request(store: Store) -> None:
+    store.write([batch(b"1", session="of a sub-agent"), opened("s1", cwd="/p")])
     assert ids(store.sessions(Page())) == ["s1"]
     assert sorted(ids(store.sessions(Page(with_unopened=True)))) == ["of a sub-agent", "s1"]
     assert store.session("of a sub-agent").is_unopened
 
 
-def test_sessions_can_be_chosen_by_folder_and_agent(store: Store) -> None:
+def test_sessions_are_filtered_by_folder_and_agent(store: Store) -> None:
     fake = AgentIdentity(name="Fake", command=("/opt/bin/fake", "acp"))
     other = AgentIdentity(command=("other",))
     store.write(
@@ -273,18 +274,50 @@ def test_sessions_can_be_chosen_by_folder_and_agent(store: Store) -> None:
         ]
     )
 
-    def choose(**page: str) -> list[str]:
+    def filtered(**page: str) -> list[str]:
         return sorted(ids(store.sessions(Page(**page))))  # type: ignore[arg-type]
 
-    assert choose(cwd="/p") == ["a", "c"]
-    assert choose(agent="FAKE") == choose(agent="fake") == ["a", "b"]
-    assert choose(agent="other") == choose(agent="THE") == ["c"]
-    assert choose(agent="%") == choose(agent="bin/fake") == []
-    assert choose(cwd="/p", agent="Fake") == ["a"]
-    assert choose() == ["a", "b", "c", "d"]
+    assert filtered(cwd="/p") == ["a", "c"]
+    assert filtered(agent="FAKE") == filtered(agent="fake") == ["a", "b"]
+    assert filtered(agent="other") == filtered(agent="THE") == ["c"]
+    assert filtered(agent="%") == filtered(agent="bin/fake") == []
+    assert filtered(cwd="/p", agent="Fake") == ["a"]
+    assert filtered() == ["a", "b", "c", "d"]
 
 
-def test_a_session_is_found_by_the_beginning_of_its_id(store: Store) -> None:
+def test_agent_commands_match_the_whole_identity(store: Store) -> None:
+    def start(session: str, name: str | None, *command: str, at_us: int = NOW) -> None:
+        agent = AgentIdentity(name=name, command=command)
+        store.write([opened(session, at_us, agent=agent, cwd="/p")])
+
+    start("s1", "Agent", "/old/agent", at_us=NOW)
+    start("s2", "agent", "/new/agent", at_us=NOW + 2)
+    start("s3", "Agent", "/old/agent", at_us=NOW + 1)
+    start("s4", "agents", "/opt/agents")
+    start("s5", None, "/usr/bin/unnamed", "acp")
+    start("s6", "", "")
+    start("s7", "Ärger", "/opt/rage")
+    start("s8", "bare")
+    start("s9", "deleted", "/opt/deleted")
+    store.write([Deleted(session_id="s9", at_us=NOW)])
+    store.write([opened("s10", agent=AgentIdentity(name="stray", command=("stray",)))])
+    start("s11", "archived", "/opt/archived")
+    store.write([Archived(session_id="s11", at_us=NOW)])
+
+    def commands(*identities: str) -> list[tuple[str, ...]]:
+        return store.agent_commands(identities)
+
+    assert commands("AGENT") == [("/new/agent",), ("/old/agent",)]
+    assert commands("unnamed") == [("/usr/bin/unnamed", "acp")]
+    assert commands("Ärger") == [("/opt/rage",)]
+    assert commands("archived") == [("/opt/archived",)]
+    assert sorted(commands("agents", "UNNAMED")) == [("/opt/agents",), ("/usr/bin/unnamed", "acp")]
+    for identity in ("", "gent", "agent%", "ärger", "bare", "deleted", "stray", "/new/agent"):
+        assert commands(identity) == [], identity
+    assert commands() == []
+
+
+def test_find_accepts_a_unique_prefix(store: Store) -> None:
     store.write([opened(name) for name in ("ses_abc", "ses_abd", "ses_ab", "x%y", "X")])
     assert store.find("ses_abc").id == "ses_abc"
     assert store.find("ses_ab").id == "ses_ab"
@@ -297,14 +330,14 @@ def test_a_session_is_found_by_the_beginning_of_its_id(store: Store) -> None:
             store.find(unknown)
 
 
-def test_a_fork_begins_with_its_parents_record(store: Store) -> None:
+def test_a_fork_copies_the_entries_of_its_parent(store: Store) -> None:
     store.write(
         [
             opened("s1", agent=AgentIdentity(name="A", command=("a",)), cwd="/p"),
             titled(TitleSource.PROMPT, "words"),
-            stretch(b"p1", kind=Kind.PROMPT),
-            stretch(b"1", b"2", b"3"),
-            stretch(b"p2", kind=Kind.PROMPT),
+            batch(b"p1", kind=Kind.PROMPT),
+            batch(b"1", b"2", b"3"),
+            batch(b"p2", kind=Kind.PROMPT),
         ]
     )
     for until, name in ((5, "whole"), (3, "part"), (0, "none")):
@@ -318,72 +351,72 @@ def test_a_fork_begins_with_its_parents_record(store: Store) -> None:
             UNKNOWN_TO_AGENT,
             at_us,
         )
-    store.write([stretch(b"x", session="part"), stretch(b"y")])
+    store.write([batch(b"x", session="part"), batch(b"y")])
     assert [line for _, line in lines(store, "part")] == [b"p1", b"1", b"2", b"x"]
     assert [line for _, line in lines(store)] == [b"p1", b"1", b"2", b"3", b"p2", b"y"]
     with pytest.raises(SessionNotFound):
         store.write([Forked(session_id="f", at_us=NOW, parent_id="nobody", until_seq=1)])
 
 
-def test_ids_are_known_whoever_gave_them(store: Store) -> None:
+def test_known_ids_include_client_and_agent_ids(store: Store) -> None:
     store.write([opened("s1", agent_session_id="a1"), opened("s2")])
     store.write([Deleted(session_id="s2", at_us=NOW)])
-    assert store.bound(["a1", "s1", "s2", "x"]) == {"a1", "s1", "s2"}
-    assert store.bound([]) == set()
+    assert store.known_ids(["a1", "s1", "s2", "x"]) == {"a1", "s1", "s2"}
+    assert store.known_ids([]) == set()
     store.write([opened("s1", agent_session_id="a2")])
     store.write([opened("s1", agent_session_id=UNKNOWN_TO_AGENT)])
     store.write([opened("s1", agent_session_id="a3")])
-    assert store.bound(["a1", "a2", "a3", UNKNOWN_TO_AGENT]) - {UNKNOWN_TO_AGENT} == {
+    assert store.known_ids(["a1", "a2", "a3", UNKNOWN_TO_AGENT]) - {UNKNOWN_TO_AGENT} == {
         "a1",
         "a2",
         "a3",
     }
 
 
-def test_one_holder_drives_a_session(store: Store) -> None:
-    one, other = (LeaseHolder(token=token, pid=1, host="here") for token in ("t1", "t2"))
+def test_a_session_has_one_lease_holder(store: Store) -> None:
+    one, other = (LeaseHolder(token=token, pid=1, machine="here") for token in ("t1", "t2"))
     store.write([opened("s1"), opened("s2")])
-    assert store.holder("s1") is None
-    assert store.claim("s1", one) == LeaseResult()
-    assert store.claim("s1", one) == LeaseResult()
+    assert store.lease_holder("s1") is None
+    assert store.acquire_lease("s1", one) == LeaseResult()
+    assert store.acquire_lease("s1", one) == LeaseResult()
     assert (
-        store.claim("s1", other)
-        == LeaseResult(holder=store.holder("s1"))
+        store.acquire_lease("s1", other)
+        == LeaseResult(holder=store.lease_holder("s1"))
         == LeaseResult(holder=one)
     )
-    assert store.claim("s2", other) == LeaseResult()
-    assert store.claim("s1", other, takeover=True) == LeaseResult(was_held_by_another=True)
-    assert store.claim("s1", other) == LeaseResult()
-    assert store.holder("s1") == other
-    store.release(one)
-    store.release(one, "s1")
-    assert store.holder("s1") == other
-    store.release(other, "s1")
-    assert (store.holder("s1"), store.holder("s2")) == (None, other)
-    assert store.claim("s1", one) == LeaseResult(was_held_by_another=True)
-    store.release(one)
-    assert store.claim("s1", one) == LeaseResult()
-    store.release(one)
-    store.release(other)
-    assert store.holder("s2") is None
+    assert store.acquire_lease("s2", other) == LeaseResult()
+    assert store.acquire_lease("s1", other, takeover=True) == LeaseResult(was_held_by_another=True)
+    assert store.acquire_lease("s1", other) == LeaseResult()
+    assert store.lease_holder("s1") == other
+    store.release_leases(one)
+    store.release_leases(one, "s1")
+    assert store.lease_holder("s1") == other
+    store.release_leases(other, "s1")
+    assert (store.lease_holder("s1"), store.lease_holder("s2")) == (None, other)
+    assert store.acquire_lease("s1", one) == LeaseResult(was_held_by_another=True)
+    store.release_leases(one)
+    assert store.acquire_lease("s1", one) == LeaseResult()
+    store.release_leases(one)
+    store.release_leases(other)
+    assert store.lease_holder("s2") is None
     with pytest.raises(SessionNotFound):
-        store.claim("nobody", one)
+        store.acquire_lease("nobody", one)
 
 
-def test_an_erased_session_is_gone(store: Store) -> None:
-    store.write([stretch(b"1"), stretch(b"2", session="s2")])
-    store.claim("s1", LeaseHolder(token="t", pid=1, host="h"))  # noqa: S106 - no password
+def test_erase_removes_a_session_without_a_tombstone(store: Store) -> None:
+    store.write([batch(b"1"), batch(b"2", session="s2")])
+    store.acquire_lease("s1", LeaseHolder(token="t", pid=1, machine="h"))  # noqa: S106 - no password
     store.erase("s1")
     store.erase("s1")
     with pytest.raises(SessionNotFound):
         store.session("s1")
     assert ids(store.sessions(Page(with_unopened=True))) == ["s2"]
-    store.write([stretch(b"new")])
+    store.write([batch(b"new")])
     assert lines(store) == [(1, b"new")]
-    assert store.holder("s1") is None
+    assert store.lease_holder("s1") is None
 
 
-def test_what_is_purged_is_in_nobodys_way(store: Store) -> None:
+def test_a_purged_session_does_not_make_a_prefix_ambiguous(store: Store) -> None:
     store.write(
         [opened("abc-1", cwd="/p"), opened("abc-2"), Deleted(session_id="abc-1", at_us=NOW)]
     )
@@ -396,36 +429,36 @@ def test_what_is_purged_is_in_nobodys_way(store: Store) -> None:
     assert store.find("abc-1").is_purged
 
 
-def test_what_was_deleted_long_ago_is_purged(store: Store) -> None:
+def test_purge_keeps_only_tombstones(store: Store) -> None:
     agent = AgentIdentity(name="A", command=("a",))
     for name, at_us in (("old", 1), ("new", 3)):
         store.write([opened(name, cwd="/p", agent=agent, agent_session_id="a")])
-        store.write([stretch(b"secret", session=name), Deleted(session_id=name, at_us=NOW + at_us)])
-    store.write([opened("kept", cwd="/p"), stretch(b"1", session="kept")])
-    assert store.deleted(NOW + 3) == ["old"]
-    assert store.deleted(NOW + 9) == ["old", "new"]
-    assert store.deleted(NOW + 9, 1) == ["old"]
+        store.write([batch(b"secret", session=name), Deleted(session_id=name, at_us=NOW + at_us)])
+    store.write([opened("kept", cwd="/p"), batch(b"1", session="kept")])
+    assert store.deleted_ids(NOW + 3) == ["old"]
+    assert store.deleted_ids(NOW + 9) == ["old", "new"]
+    assert store.deleted_ids(NOW + 9, 1) == ["old"]
     for name in ("old", "kept", "nobody"):
         store.purge(name)
-    assert store.deleted(NOW + 3) == []
-    assert store.deleted(NOW + 9) == ["new"]
+    assert store.deleted_ids(NOW + 3) == []
+    assert store.deleted_ids(NOW + 9) == ["new"]
     assert lines(store, "old") == []
     purged = store.session("old")
     assert (purged.agent, purged.cwd, purged.agent_session_id) == (AgentIdentity(), None, "a")
     assert (purged.deleted_us, purged.last_seq) == (NOW + 1, 0)
     assert lines(store, "kept") == [(1, b"1")]
-    assert store.bound(["old"]) == {"old"}
+    assert store.known_ids(["old"]) == {"old"}
 
 
-class AsTheModelDoes(RuleBasedStateMachine):
-    """Whatever is written, and however often it is reopened: SQLite does as the lists do."""
+class SqliteAgainstMemory(RuleBasedStateMachine):
+    """SQLite behaves like plain lists, whatever is written and however often it is reopened."""
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = TemporaryDirectory()
         self.path = Path(self.folder.name) / "s.db"
-        self.real = SqliteStore(self.path)
-        self.model = MemoryStore()
+        self.real = SqliteStore(self.path, hooks=HOOKS)
+        self.model = MemoryStore(HOOKS)
 
     SESSIONS = st.sampled_from(["a", "b", "c"])
     TIMES = st.integers(1, 5)
@@ -440,7 +473,7 @@ class AsTheModelDoes(RuleBasedStateMachine):
     def write_entries(
         self, session: str, kind: Kind, at_us: int, lines: list[bytes], *, sync: bool
     ) -> None:
-        change = stretch(*lines, session=session, kind=kind, at_us=at_us)
+        change = batch(*lines, session=session, kind=kind, at_us=at_us)
         for store in (self.real, self.model):
             store.write([change], sync=sync)
 
@@ -474,23 +507,23 @@ class AsTheModelDoes(RuleBasedStateMachine):
             store.write([Archived(session_id=session, at_us=at_us, is_archived=is_archived)])
 
     @rule(session=SESSIONS, turns=st.integers(0, 3), messages=st.integers(0, 3))
-    def tally(self, session: str, turns: int, messages: int) -> None:
+    def count(self, session: str, turns: int, messages: int) -> None:
         for store in (self.real, self.model):
             store.write([Counted(session_id=session, at_us=1, turns=turns, messages=messages)])
 
     @rule(session=SESSIONS, before_us=TIMES)
     def purge(self, session: str, before_us: int) -> None:
-        assert self.real.deleted(before_us) == self.model.deleted(before_us)
+        assert self.real.deleted_ids(before_us) == self.model.deleted_ids(before_us)
         for store in (self.real, self.model):
             store.purge(session)
 
     @rule()
     def reopen(self) -> None:
         self.real.close()
-        self.real = SqliteStore(self.path)
+        self.real = SqliteStore(self.path, hooks=HOOKS)
 
     @invariant()
-    def both_tell_the_same(self) -> None:
+    def both_have_the_same_contents(self) -> None:
         everything = [
             Page(with_unopened=True, with_archived=True, deleted=deleted)
             for deleted in (False, True)
@@ -507,5 +540,5 @@ class AsTheModelDoes(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-TestAsTheModelDoes = AsTheModelDoes.TestCase
+TestAsTheModelDoes = SqliteAgainstMemory.TestCase
 TestAsTheModelDoes.settings = settings(max_examples=some(100))

@@ -1,4 +1,4 @@
-"""What `store/base.py` says of imported sessions, asked of every store."""
+"""The contract for imported sessions, checked for every store."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def imported(session_id: str = "s1", origin: Origin = ORIGIN) -> Imported:
     return Imported(session_id=session_id, at_us=NOW, origin=origin)
 
 
-def test_where_a_session_is_from_is_kept_and_told_anew(store: Store) -> None:
+def test_imported_sets_and_replaces_the_origin(store: Store) -> None:
     store.write([opened("s1"), imported()])
     assert store.session("s1").origin == ORIGIN
     assert store.session("s1").is_imported
@@ -24,7 +24,7 @@ def test_where_a_session_is_from_is_kept_and_told_anew(store: Store) -> None:
     assert not store.session("s1").is_imported
 
 
-def test_all_that_was_imported_is_known_also_what_was_deleted(store: Store) -> None:
+def test_imported_lists_deleted_sessions_too(store: Store) -> None:
     store.write([opened("s1"), opened("s2"), imported(), imported("s3"), asked("s3", "x")])
     store.write([Deleted(session_id="s3", at_us=NOW)])
     found = {it.session_id: it for it in store.imported()}
@@ -36,7 +36,7 @@ def test_all_that_was_imported_is_known_also_what_was_deleted(store: Store) -> N
     assert [it.session_id for it in store.imported()] == ["s1"]
 
 
-def test_entries_are_taken_away_and_others_come_instead(store: Store) -> None:
+def test_truncated_entries_are_replaced_by_later_ones(store: Store) -> None:
     store.write([opened("s1"), asked("s1", "1"), told("s1", "2"), told("s1", "3"), told("s1", "4")])
     kept = list(store.read("s1"))[:2]
     cut = Truncated(session_id="s1", at_us=NOW, until_seq=2)
@@ -53,16 +53,16 @@ def test_entries_are_taken_away_and_others_come_instead(store: Store) -> None:
         store.write([Truncated(session_id="nobody", at_us=NOW, until_seq=0)])
 
 
-def test_a_session_is_found_by_what_the_agent_calls_it_now_or_did_before(store: Store) -> None:
+def test_find_by_agent_id_matches_current_and_former_ids(store: Store) -> None:
     for name in ("a1", "a2"):
         store.write([Opened(session_id="s1", at_us=NOW, agent_session_id=name)])
-    found = [store.known_to_agent_as(name) for name in ("a2", "a1", "a3")]
+    found = [store.find_by_agent_id(name) for name in ("a2", "a1", "a3")]
     assert found == ["s1", "s1", None]
     store.write([opened("s2")])
-    assert store.known_to_agent_as("s2") == "s2"
+    assert store.find_by_agent_id("s2") == "s2"
 
 
-def test_what_hangs_on_a_session_does_not_count_beside_it(store: Store) -> None:
+def test_sub_agents_and_branches_do_not_make_a_prefix_ambiguous(store: Store) -> None:
     store.write([opened("abc-1.agent-7"), opened("abc-1~0123"), opened("abc-1")])
     assert store.find("abc").id == "abc-1"
     assert store.find("abc-1").id == "abc-1"
@@ -71,7 +71,7 @@ def test_what_hangs_on_a_session_does_not_count_beside_it(store: Store) -> None:
     for several in ("abc", "abc-"):
         with pytest.raises(SessionAmbiguous):
             store.find(several)
-    # Too many to be sure that nothing else is behind them.
+    # Too many to compare all of them.
     store.write([opened("xy"), *(opened(f"xy.{number:03}") for number in range(100)), opened("xz")])
     with pytest.raises(SessionAmbiguous):
         store.find("x")

@@ -1,4 +1,4 @@
-"""What `store/base.py` specifies of a store as a whole, asked of every store."""
+"""The contract for statuses, totals and disk space, checked for every store."""
 
 import json
 import subprocess
@@ -11,6 +11,7 @@ import apsw
 import pytest
 from hypothesis import given, strategies as st
 
+from rekindle.composition import HOOKS
 from rekindle.errors import StoreUnavailable
 from rekindle.model import (
     AgentIdentity,
@@ -39,8 +40,8 @@ MONDAY = 1_699_833_600_000_000  # 2023-11-13, midnight in UTC
 DAY = 24 * 3600 * 1_000_000
 
 
-def opened(session: str, at_us: int = MONDAY, **told: object) -> Opened:
-    return Opened(session_id=session, at_us=at_us, **told)  # type: ignore[arg-type]
+def opened(session: str, at_us: int = MONDAY, **fields: object) -> Opened:
+    return Opened(session_id=session, at_us=at_us, **fields)  # type: ignore[arg-type]
 
 
 def entry(kind: Kind, message: object, protocol: int = 1, session: str = "s") -> EntryBatch:
@@ -55,8 +56,8 @@ def prompt(protocol: int = 1) -> EntryBatch:
     return entry(Kind.PROMPT, {"id": 1, "params": {"prompt": []}}, protocol)
 
 
-def update(protocol: int = 1, /, **told: object) -> EntryBatch:
-    return entry(Kind.UPDATE, {"params": {"update": told}}, protocol)
+def update(protocol: int = 1, /, **fields: object) -> EntryBatch:
+    return entry(Kind.UPDATE, {"params": {"update": fields}}, protocol)
 
 
 def state(name: str) -> EntryBatch:
@@ -102,30 +103,30 @@ def ids(store: Store, **page: object) -> list[str]:
         ([prompt(2), TAKEN, state("idle"), prompt(2), TAKEN], SessionStatus.INTERRUPTED),
     ],
 )
-def test_a_session_is_interrupted_when_its_last_turn_has_no_end(
+def test_a_session_without_a_turn_end_is_interrupted(
     store: Store, entries: list[EntryBatch], standing: SessionStatus
 ) -> None:
     store.write([opened("s"), *entries, opened("other")])
-    assert store.standings(["s", "other"]) == {"s": standing, "other": SessionStatus.IDLE}
+    assert store.statuses(["s", "other"]) == {"s": standing, "other": SessionStatus.IDLE}
 
 
-def test_a_session_that_is_driven_is_live_whatever_its_last_turn(store: Store) -> None:
-    holder = LeaseHolder(token="t", pid=1, host="h")  # noqa: S106 - no password
+def test_a_leased_session_is_live(store: Store) -> None:
+    holder = LeaseHolder(token="t", pid=1, machine="h")  # noqa: S106 - no password
     store.write([opened("s"), prompt(), opened("other")])
-    assert store.driven() == set()
-    store.claim("s", holder)
-    assert store.driven() == {"s"}
-    assert store.standings(["s", "other"]) == {"s": SessionStatus.LIVE, "other": SessionStatus.IDLE}
-    store.release(holder)
-    assert store.driven() == set()
-    assert store.standings(["s"]) == {"s": SessionStatus.INTERRUPTED}
-    assert store.standings(["nobody"]) == store.standings([]) == {}
+    assert store.leased_ids() == set()
+    store.acquire_lease("s", holder)
+    assert store.leased_ids() == {"s"}
+    assert store.statuses(["s", "other"]) == {"s": SessionStatus.LIVE, "other": SessionStatus.IDLE}
+    store.release_leases(holder)
+    assert store.leased_ids() == set()
+    assert store.statuses(["s"]) == {"s": SessionStatus.INTERRUPTED}
+    assert store.statuses(["nobody"]) == store.statuses([]) == {}
 
 
-def test_a_fork_stands_by_itself(store: Store) -> None:
+def test_a_fork_has_its_own_status(store: Store) -> None:
     store.write([opened("s"), prompt(), ENDED, prompt()])
     store.write([Forked(session_id="f", at_us=MONDAY, parent_id="s", until_seq=2)])
-    assert store.standings(["s", "f"]) == {"s": SessionStatus.INTERRUPTED, "f": SessionStatus.IDLE}
+    assert store.statuses(["s", "f"]) == {"s": SessionStatus.INTERRUPTED, "f": SessionStatus.IDLE}
 
 
 ENTRIES = st.sampled_from(
@@ -134,15 +135,15 @@ ENTRIES = st.sampled_from(
 
 
 @given(entries=st.lists(ENTRIES, max_size=8))
-def test_how_a_session_stands_is_what_folding_it_would_say(entries: list[EntryBatch]) -> None:
-    with TemporaryDirectory() as folder, SqliteStore(Path(folder) / "s.db") as real:
-        model = MemoryStore()
+def test_the_status_equals_that_of_the_folded_transcript(entries: list[EntryBatch]) -> None:
+    with TemporaryDirectory() as folder, SqliteStore(Path(folder) / "s.db", hooks=HOOKS) as real:
+        model = MemoryStore(HOOKS)
         for store in (real, model):
             store.write([opened("s"), *entries])
-        assert real.standings(["s"]) == model.standings(["s"])
+        assert real.statuses(["s"]) == model.statuses(["s"])
 
 
-def test_what_is_archived_is_kept_and_not_listed(store: Store) -> None:
+def test_an_archived_session_is_kept_but_not_listed(store: Store) -> None:
     store.write([opened("s", cwd="/p"), prompt(), opened("other", cwd="/p")])
     store.write([Archived(session_id="s", at_us=5), Archived(session_id="nobody", at_us=5)])
     store.write([Archived(session_id="s", at_us=9)])
@@ -158,7 +159,7 @@ def test_what_is_archived_is_kept_and_not_listed(store: Store) -> None:
     assert ids(store, with_unopened=True) == ["other", "s"]
 
 
-def test_sessions_can_be_chosen_by_the_folders_that_they_are_below(store: Store) -> None:
+def test_sessions_are_filtered_by_parent_folders(store: Store) -> None:
     folders = ("/p", "/p/a", "/p/a/b", "/p-x", "/p.y", "/q", "/P/a", "/p/%")
     store.write([opened(folder, cwd=folder) for folder in folders])
     store.write([opened("nowhere")])
@@ -171,19 +172,19 @@ def test_sessions_can_be_chosen_by_the_folders_that_they_are_below(store: Store)
     assert ids(store, under=("/",), with_unopened=True) == sorted(folders)
 
 
-def test_a_deleted_stray_is_purged_too(store: Store) -> None:
+def test_a_deleted_unopened_session_is_purged(store: Store) -> None:
     said = entry(Kind.UPDATE, b"secret", session="stray")
     store.write([said, Counted(session_id="stray", at_us=1, messages=1)])
     store.write([Deleted(session_id="stray", at_us=3)])
     assert not store.session("stray").is_purged
-    assert store.deleted(4) == ["stray"]
+    assert store.deleted_ids(4) == ["stray"]
     store.purge("stray", "nobody")
-    assert store.deleted(4) == []
+    assert store.deleted_ids(4) == []
     assert store.session("stray").is_purged
     assert list(store.read("stray")) == []
 
 
-def test_several_are_purged_at_once_and_only_what_is_deleted(store: Store) -> None:
+def test_purge_accepts_several_ids_and_skips_undeleted_ones(store: Store) -> None:
     for name in ("a", "b", "c"):
         store.write([opened(name, cwd="/p"), entry(Kind.UPDATE, b"1", session=name)])
     store.write([Deleted(session_id=name, at_us=1) for name in ("a", "b")])
@@ -191,17 +192,17 @@ def test_several_are_purged_at_once_and_only_what_is_deleted(store: Store) -> No
     assert [len(list(store.read(name))) for name in ("a", "b", "c")] == [0, 0, 1]
 
 
-def test_the_weight_of_sessions_is_that_of_their_lines(store: Store) -> None:
+def test_entries_size_counts_the_bytes_of_all_lines(store: Store) -> None:
     several = EntryBatch(
         session_id="s", side=Side.AGENT, kind=Kind.UPDATE, at_us=1, data=b"12\n\n345", count=3
     )
     store.write([several, entry(Kind.UPDATE, b"6789"), entry(Kind.UPDATE, b"x", session="t")])
-    assert store.weigh(["s"]) == 9
-    assert store.weigh(["s", "t", "nobody"]) == 10
-    assert store.weigh([]) == 0
+    assert store.entries_size(["s"]) == 9
+    assert store.entries_size(["s", "t", "nobody"]) == 10
+    assert store.entries_size([]) == 0
 
 
-def test_an_overview_counts_what_there_is(store: Store) -> None:
+def test_the_overview_counts_all_sessions(store: Store) -> None:
     assert store.overview().whole == SessionTotals()
     assert (store.overview().first_us, store.overview().weeks) == (None, {})
     agent = AgentIdentity(name="A", command=("a",))
@@ -238,13 +239,13 @@ def test_an_overview_counts_what_there_is(store: Store) -> None:
 
 
 @given(at_us=st.integers(0, 2**52))
-def test_a_week_begins_on_a_monday_and_lasts_until_the_next(at_us: int) -> None:
+def test_weeks_start_on_monday(at_us: int) -> None:
     begin = week_of(at_us)
     assert begin <= at_us < begin + 7 * DAY
     assert (begin - MONDAY) % (7 * DAY) == 0
 
 
-def test_compacting_ends_and_changes_nothing_that_is_told(store: Store) -> None:
+def test_compacting_changes_no_contents(store: Store) -> None:
     store.write([opened("s", cwd="/p"), entry(Kind.UPDATE, b"kept")])
     store.write([opened("d", cwd="/p"), entry(Kind.UPDATE, b"x" * 100_000, session="d")])
     store.write([Deleted(session_id="d", at_us=1)])
@@ -257,8 +258,8 @@ def test_compacting_ends_and_changes_nothing_that_is_told(store: Store) -> None:
 
 
 def fill(path: Path, sessions: int = 8, size: int = 400_000) -> None:
-    """Record some sessions, and purge every second one."""
-    with SqliteStore(path) as store:
+    """Write some sessions, and purge every second one."""
+    with SqliteStore(path, hooks=HOOKS) as store:
         for number in range(sessions):
             name = f"s{number}"
             data = b"%d" % number * size
@@ -269,20 +270,20 @@ def fill(path: Path, sessions: int = 8, size: int = 400_000) -> None:
 
 
 def check(path: Path, sessions: int = 8, size: int = 400_000) -> None:
-    with SqliteStore(path) as store:
+    with SqliteStore(path, hooks=HOOKS) as store:
         for number in range(1, sessions, 2):
             assert [it.line for it in store.read(f"s{number}")] == [b"%d" % number * size]
     with closing(apsw.Connection(str(path))) as db:
         assert db.execute("pragma integrity_check").fetchall() == [("ok",)]
 
 
-def test_space_is_given_back_while_others_write(tmp_path: Path) -> None:
+def test_compacting_works_while_other_processes_write(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     fill(path)
     before = path.stat().st_size
-    with SqliteStore(path) as store, SqliteStore(path) as other:
+    with SqliteStore(path, hooks=HOOKS) as store, SqliteStore(path, hooks=HOOKS) as other:
         for number, _ in enumerate(store.compact()):
-            other.write([entry(Kind.UPDATE, b"%d" % number, session="meanwhile")], patience=0)
+            other.write([entry(Kind.UPDATE, b"%d" % number, session="meanwhile")], timeout=0)
         written = [it.line for it in store.read("meanwhile")]
     assert len(written) > 2
     assert written == [b"%d" % number for number in range(len(written))]
@@ -291,23 +292,23 @@ def test_space_is_given_back_while_others_write(tmp_path: Path) -> None:
 
 
 def old_store(path: Path) -> None:
-    """Make a store as they were before they could be compacted in steps."""
+    """Create an old store, which cannot be compacted in steps."""
     with closing(apsw.Connection(str(path))) as db:
         for step in MIGRATIONS[:1]:
             db.execute(step)
         db.execute("pragma user_version = 1; pragma application_id = 1382378345")
 
 
-def test_an_older_store_is_written_anew_when_nobody_records(tmp_path: Path) -> None:
+def test_an_old_store_is_rewritten_only_without_leases(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     old_store(path)
     fill(path)
     before = path.stat().st_size
-    with SqliteStore(path) as store, SqliteStore(path) as other:
-        other.claim("s1", LeaseHolder(token="t", pid=42, host="here"))  # noqa: S106 - no password
+    with SqliteStore(path, hooks=HOOKS) as store, SqliteStore(path, hooks=HOOKS) as other:
+        other.acquire_lease("s1", LeaseHolder(token="t", pid=42, machine="here"))  # noqa: S106 - no password
         with pytest.raises(StoreUnavailable, match="process 42 on here is recording"):
             list(store.compact())
-        other.release(LeaseHolder(token="t", pid=42, host="here"))  # noqa: S106
+        other.release_leases(LeaseHolder(token="t", pid=42, machine="here"))  # noqa: S106
         list(store.compact())
         assert path.stat().st_size < before * 0.6
         assert store.overview().unused == 0
@@ -340,10 +341,10 @@ def test_a_kill_while_compacting_loses_nothing(tmp_path: Path, steps: int) -> No
         for _ in range(steps):
             process.stdin.write(b"\n")
             process.stdin.flush()
-        # It is now somewhere in the next steps, or waits after them.
+        # The process is now in one of the next steps, or waits after them.
         process.kill()
     check(path)
-    with SqliteStore(path) as store:
+    with SqliteStore(path, hooks=HOOKS) as store:
         list(store.compact())
         assert store.overview().unused == 0
     check(path)
@@ -354,9 +355,9 @@ def plan_of(path: Path, sql: str, *values: object) -> str:
         return "; ".join(row[3] for row in db.execute(f"explain query plan {sql}", values))
 
 
-def test_purging_looks_at_no_session_that_is_not_deleted(tmp_path: Path) -> None:
+def test_the_query_for_purging_uses_an_index(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    SqliteStore(path).close()
+    SqliteStore(path, hooks=HOOKS).close()
     plan = plan_of(path, sql.DELETED, 1, 1)
     assert plan == "SEARCH session USING INDEX session_by_purge (deleted_us<?)"
     plan = plan_of(path, "delete from former where session = ?", 1)
@@ -364,24 +365,24 @@ def test_purging_looks_at_no_session_that_is_not_deleted(tmp_path: Path) -> None
     assert "former_by_session" in plan
 
 
-def test_looking_for_living_holders_looks_at_no_lease_that_is_over(tmp_path: Path) -> None:
+def test_the_query_for_live_leases_uses_an_index(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    SqliteStore(path).close()
-    assert plan_of(path, leases.ALL) == "SCAN lease USING INDEX lease_by_token"
-    plan = plan_of(path, leases.DROP, "t", None)
+    SqliteStore(path, hooks=HOOKS).close()
+    assert plan_of(path, leases.ACTIVE) == "SCAN lease USING INDEX lease_by_token"
+    plan = plan_of(path, leases.RELEASE, "t", None)
     assert plan == "SEARCH lease USING INDEX lease_by_token (token=?)"
 
 
-def test_a_large_store_is_not_written_anew_while_somebody_records(
+def test_a_large_store_is_not_scrubbed_while_a_lease_is_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rekindle.store.sqlite.maintenance.LARGEST_WAITED_FOR", 1)
+    monkeypatch.setattr("rekindle.store.sqlite.totals.MAX_REWRITE_BYTES", 1)
     path = tmp_path / "s.db"
-    holder = LeaseHolder(token="t", pid=7, host="here")  # noqa: S106 - no password
-    with SqliteStore(path) as recording, SqliteStore(path) as other:
+    holder = LeaseHolder(token="t", pid=7, machine="here")  # noqa: S106 - no password
+    with SqliteStore(path, hooks=HOOKS) as recording, SqliteStore(path, hooks=HOOKS) as other:
         recording.write([Opened(session_id="s", at_us=1, cwd="/p")])
-        recording.claim("s", holder)
+        recording.acquire_lease("s", holder)
         with pytest.raises(StoreUnavailable, match="process 7 on here is recording"):
             other.scrub(lambda: None)
-        recording.release(holder)
+        recording.release_leases(holder)
         other.scrub(lambda: None)

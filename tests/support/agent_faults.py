@@ -1,7 +1,8 @@
-"""Faults of an agent: each changes what the example agent says so that it breaks one rule.
+"""Faults of an agent: each changes messages of the example agent so that it breaks one rule.
 
-A fault gets a message, the request that it answers (if it is an answer) and the connection, and
-yields what the client is to see in its place. The agent lives in this process, as many are needed.
+A fault is called with a message, the request that it answers (if it is a response) and the
+connection. It yields the messages that the client receives instead. The agent runs in the test
+process, because the tests need many of them.
 """
 
 import asyncio
@@ -14,14 +15,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
-from rekindle.client.process import Ended
+from rekindle.client.process import ProcessExit
 from rekindle.conformance.peer import Peer
-from rekindle.conformance.trace import Json, Line, same_id
+from rekindle.conformance.trace import Json, TraceLine, same_id
 from rekindle.example_agent import LIFECYCLE, Options
 from rekindle.example_agent.agent import Agent
 from rekindle.example_agent.rpc import Connection
 
-Fault = Callable[[Json, Line | None, Peer], Iterator[object]]
+Fault = Callable[[Json, TraceLine | None, Peer], Iterator[object]]
 Change = Callable[[Json], object]
 
 AGAIN = ("session/load", "session/resume")
@@ -30,10 +31,10 @@ counter = itertools.count(1)
 
 
 class InProcess:
-    """The example agent, as `rekindle.client.process.Process` would have it."""
+    """The example agent, as `rekindle.client.process.ChildProcess` would have it."""
 
     def __init__(
-        self, memory: Path, take: Callable[[bytes], None], end: Callable[[Ended], None]
+        self, memory: Path, take: Callable[[bytes], None], end: Callable[[ProcessExit], None]
     ) -> None:
         reading, self._writing = os.pipe()
         options = Options(versions=(1, 2), offers=frozenset(LIFECYCLE), memory=memory)
@@ -43,10 +44,10 @@ class InProcess:
         self._take = take
         self._end = end
         self._has_ended = False
-        self._hearing = threading.Thread(target=self._hear, args=(reading,))
-        self._hearing.start()
+        self._reader = threading.Thread(target=self._read, args=(reading,))
+        self._reader.start()
 
-    def _hear(self, reading: int) -> None:
+    def _read(self, reading: int) -> None:
         with open(reading, "rb") as output:
             for line in output:
                 self._loop.call_soon_threadsafe(self._take, line.rstrip(b"\n"))
@@ -60,34 +61,34 @@ class InProcess:
             self._inbox.shutdown()
             self._agent.stop()
             os.close(self._writing)
-            self._hearing.join()
-            self._end(Ended(None, "SIGKILL", ()))
+            self._reader.join()
+            self._end(ProcessExit(None, "SIGKILL", ()))
 
     async def end(self, _: float) -> None:
         self.kill()
 
 
 class FaultyPeer(Peer):
-    """An agent that is faithful but for one fault."""
+    """An agent that follows every rule except one."""
 
     fault: Fault
     was_killed = False
-    """Whether that is how the last one has ended."""
+    """Whether the last process was killed."""
     roots: tuple[str, ...] = ()
-    """The further folders that were given last."""
+    """The additional directories of the last request."""
 
     @classmethod
-    async def start(cls, command: tuple[str, ...], began_at: float) -> Self:
-        peer = cls(began_at)
-        peer._process = InProcess(Path(command[0]), peer._take_broken, peer._end)  # type: ignore[assignment]
+    async def start(cls, command: tuple[str, ...], started_at: float) -> Self:
+        peer = cls(started_at)
+        peer._process = InProcess(Path(command[0]), peer._receive_broken, peer._on_exit)  # type: ignore[assignment]
         return peer
 
     def hang_up(self) -> None:
         """End of one's own accord."""
-        self._end(Ended(0, None, ()))
+        self._on_exit(ProcessExit(0, None, ()))
 
     async def kill(self) -> None:
-        if self.ended is None:
+        if self.exit is None:
             type(self).was_killed = True
         await super().kill()
 
@@ -95,21 +96,21 @@ class FaultyPeer(Peer):
         type(self).was_killed = False
         await super().end(grace)
 
-    def _take_broken(self, line: bytes) -> None:
+    def _receive_broken(self, line: bytes) -> None:
         message: Json = json.loads(line)
         asked = [it for it in self.lines if it.is_sent and same_id(it.id, message.get("id"))]
         is_answer = "method" not in message and bool(asked)
         for told in type(self).fault(message, asked[-1] if is_answer else None, self):
-            self._take(told if isinstance(told, bytes) else json.dumps(told).encode())
+            self._receive(told if isinstance(told, bytes) else json.dumps(told).encode())
 
 
-# -- which line is meant ----------------------------------------------------------------
+# -- the lines that a fault changes ----------------------------------------------------------------
 
 
 def answer(method: str, change: Change, *, if_: Callable[[Json], bool] = lambda _: True) -> Fault:
-    """Change the answers to a method, if its parameters are such."""
+    """Change the responses to a method, if `if_` accepts the parameters of the request."""
 
-    def fault(message: Json, asked: Line | None, _: Peer) -> Iterator[object]:
+    def fault(message: Json, asked: TraceLine | None, _: Peer) -> Iterator[object]:
         if asked is not None and asked.method == method and if_(asked.params):
             change(message)
         yield message
@@ -118,9 +119,9 @@ def answer(method: str, change: Change, *, if_: Callable[[Json], bool] = lambda 
 
 
 def after(method: str, *more: object) -> Fault:
-    """Say more after the answers to a method. `SESSION` in it is the session's id."""
+    """Send more messages after the responses to a method. `SESSION` stands for the session id."""
 
-    def fault(message: Json, asked: Line | None, _: Peer) -> Iterator[object]:
+    def fault(message: Json, asked: TraceLine | None, _: Peer) -> Iterator[object]:
         yield message
         if asked is not None and asked.method == method:
             named = json.dumps(more).replace("SESSION", asked.session_id)
@@ -130,9 +131,9 @@ def after(method: str, *more: object) -> Fault:
 
 
 def before(method: str, *more: object) -> Fault:
-    """Say more before the answers to a method."""
+    """Send more messages before the responses to a method."""
 
-    def fault(message: Json, asked: Line | None, _: Peer) -> Iterator[object]:
+    def fault(message: Json, asked: TraceLine | None, _: Peer) -> Iterator[object]:
         if asked is not None and asked.method == method:
             yield from json.loads(json.dumps(more).replace("SESSION", asked.session_id))
         yield message
@@ -140,10 +141,10 @@ def before(method: str, *more: object) -> Fault:
     return fault
 
 
-def drop(is_it: Callable[[Json, Line | None, Peer], bool]) -> Fault:
+def drop(is_it: Callable[[Json, TraceLine | None, Peer], bool]) -> Fault:
     """Leave messages out."""
 
-    def fault(message: Json, asked: Line | None, peer: Peer) -> Iterator[object]:
+    def fault(message: Json, asked: TraceLine | None, peer: Peer) -> Iterator[object]:
         if not is_it(message, asked, peer):
             yield message
 
@@ -153,7 +154,7 @@ def drop(is_it: Callable[[Json, Line | None, Peer], bool]) -> Fault:
 def update(kind: str, change: Change, *, replayed: bool | None = None) -> Fault:
     """Change updates of a kind (or of all kinds), live or replayed."""
 
-    def fault(message: Json, _: Line | None, peer: Peer) -> Iterator[object]:
+    def fault(message: Json, _: TraceLine | None, peer: Peer) -> Iterator[object]:
         told = kind_of(message)
         is_meant = told is not None and kind in ("", told)
         if is_meant and replayed in (None, is_replaying(peer)):
@@ -170,29 +171,29 @@ def kind_of(message: Json) -> str | None:
 
 
 def is_replaying(peer: Peer) -> bool:
-    """Tell whether the last request is to open a session again, and has no answer yet."""
+    """Return whether the last request reopens a session, and has no response yet."""
     asked = [it for it in peer.lines if it.is_sent and it.is_request]
     if not asked or asked[-1].method not in AGAIN:
         return False
-    return not [it for it in peer.lines if it.is_answer and same_id(it.id, asked[-1].id)]
+    return not [it for it in peer.lines if it.is_response and same_id(it.id, asked[-1].id)]
 
 
-def has_asked(method: str) -> Callable[[Json, Line | None, Peer], bool]:
+def has_asked(method: str) -> Callable[[Json, TraceLine | None, Peer], bool]:
     """Tell of an answer to a prompt whether that method was called with success before it."""
 
-    def is_it(_: Json, asked: Line | None, peer: Peer) -> bool:
+    def is_it(_: Json, asked: TraceLine | None, peer: Peer) -> bool:
         if asked is None or asked.method != "session/prompt":
             return False
         ids = [it.id for it in peer.lines if it.is_sent and it.method == method]
-        return any(it.id in ids for it in peer.lines if it.is_answer and "result" in it.message)
+        return any(it.id in ids for it in peer.lines if it.is_response and "result" in it.message)
 
     return is_it
 
 
-def refused_if(is_it: Callable[[Json, Line | None, Peer], bool]) -> Fault:
+def refused_if(is_it: Callable[[Json, TraceLine | None, Peer], bool]) -> Fault:
     """Refuse what is meant."""
 
-    def fault(message: Json, asked: Line | None, peer: Peer) -> Iterator[object]:
+    def fault(message: Json, asked: TraceLine | None, peer: Peer) -> Iterator[object]:
         if is_it(message, asked, peer):
             refuse(message)
         yield message
@@ -200,7 +201,7 @@ def refused_if(is_it: Callable[[Json, Line | None, Peer], bool]) -> Fault:
     return fault
 
 
-# -- what becomes of it -----------------------------------------------------------------
+# -- the changes -----------------------------------------------------------------
 
 
 def refuse(message: Json) -> None:
@@ -209,7 +210,7 @@ def refuse(message: Json) -> None:
 
 
 def refuse_with(code: int) -> Change:
-    """Refuse with a code of one's own."""
+    """Respond with an error that has this code."""
 
     def change(message: Json) -> None:
         refuse(message)
@@ -228,7 +229,7 @@ def empty(message: Json) -> None:
 
 
 def result(**fields: object) -> Change:
-    """Put something into a result."""
+    """Set fields of a result."""
 
     def change(message: Json) -> None:
         if "result" in message:
@@ -238,7 +239,7 @@ def result(**fields: object) -> Change:
 
 
 def listed(change: Callable[[Json], object]) -> Change:
-    """Change each session of a list."""
+    """Change each session of a response to `session/list`."""
 
     def change_all(message: Json) -> None:
         for entry in message.get("result", {}).get("sessions", []):
@@ -269,9 +270,9 @@ def as_kind(kind: str) -> Change:
 
 
 def is_state(name: str, *, replayed: bool | None = None) -> Fault:
-    """Leave out a state."""
+    """Drop the updates of a state, or of every state if `name` is empty."""
 
-    def is_it(message: Json, _: Line | None, peer: Peer) -> bool:
+    def is_it(message: Json, _: TraceLine | None, peer: Peer) -> bool:
         if kind_of(message) != "state_update" or replayed not in (None, is_replaying(peer)):
             return False
         return name in ("", message["params"]["update"]["state"])

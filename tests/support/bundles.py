@@ -1,4 +1,4 @@
-"""Bundles in tests: any sessions, packed, and taken in."""
+"""Make bundles of arbitrary sessions in tests, and import them."""
 
 import gzip
 import io
@@ -19,12 +19,12 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store.base import Store
-from rekindle.transfer.bundle_format import bundle
-from rekindle.transfer.bundle_reader import Spool
-from rekindle.transfer.merge import Merged, Merger
+from rekindle.transfer.bundle_format import bundle_lines
+from rekindle.transfer.bundle_reader import BundleReader
+from rekindle.transfer.merge import Merger, MergeResult, RecordedCopy
 
 NOW = 1_700_000_000_000_000
-HOLDER = LeaseHolder(token="importer", pid=1, host="here")  # noqa: S106 - no password
+HOLDER = LeaseHolder(token="importer", pid=1, machine="here")  # noqa: S106 - no password
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=20)
 TIMES = st.integers(0, 253_402_300_799_999_999)
@@ -33,7 +33,7 @@ LINES = st.binary(max_size=40).map(lambda data: data.replace(b"\n", b""))
 
 @st.composite
 def changes_of(draw: st.DrawFn, session_id: str) -> list[Change]:
-    """Anything that can be recorded of a session."""
+    """Generate arbitrary changes of one session."""
     agent = AgentIdentity(name=draw(st.none() | WORDS), version=draw(st.none() | WORDS))
     opened = Opened(
         session_id=session_id,
@@ -45,17 +45,17 @@ def changes_of(draw: st.DrawFn, session_id: str) -> list[Change]:
         parent_id=draw(st.none() | WORDS),
     )
     titles = draw(st.dictionaries(st.sampled_from(TitleSource), WORDS))
-    stretches = draw(st.lists(stretches_of(session_id), max_size=8))
+    batches = draw(st.lists(entry_batches(session_id), max_size=8))
     return [
         opened,
         *(Titled(session_id=session_id, at_us=1, source=s, title=t) for s, t in titles.items()),
-        *stretches,
-        Counted(session_id=session_id, at_us=1, turns=min(1, len(stretches))),
+        *batches,
+        Counted(session_id=session_id, at_us=1, turns=min(1, len(batches))),
     ]
 
 
-def stretches_of(session_id: str) -> st.SearchStrategy[EntryBatch]:
-    """Any entries that are alike but for their line."""
+def entry_batches(session_id: str) -> st.SearchStrategy[EntryBatch]:
+    """Generate arbitrary entry batches of one session."""
     return st.builds(
         lambda lines, **rest: EntryBatch(
             session_id=session_id, data=b"\n".join(lines), count=len(lines), **rest
@@ -68,34 +68,34 @@ def stretches_of(session_id: str) -> st.SearchStrategy[EntryBatch]:
     )
 
 
-def packed(store: Store, *session_ids: str) -> bytes:
-    """Return a bundle of these sessions, not compressed."""
+def make_bundle(store: Store, *session_ids: str) -> bytes:
+    """Return an uncompressed bundle of these sessions."""
     known = [(store.session(it), store.titles(it), store.read(it)) for it in session_ids]
-    return b"".join(bundle(known))
+    return b"".join(bundle_lines(known))
 
 
-def squeezed(store: Store, *session_ids: str) -> bytes:
-    """Return a bundle of these sessions, as the command writes it."""
-    return gzip.compress(packed(store, *session_ids), mtime=0)
+def make_compressed_bundle(store: Store, *session_ids: str) -> bytes:
+    """Return a compressed bundle of these sessions, as the export command writes it."""
+    return gzip.compress(make_bundle(store, *session_ids), mtime=0)
 
 
-def filled(data: bytes) -> Spool:
-    """Return a bundle that was checked. Raises BadBundle."""
-    spool = Spool()
+def read_bundle(data: bytes) -> BundleReader:
+    """Return a reader that has read this bundle. Raises BadBundle."""
+    reader = BundleReader()
     try:
-        for _ in spool.fill(io.BufferedReader(io.BytesIO(data))):  # type: ignore[type-var]
+        for _ in reader.read_all(io.BufferedReader(io.BytesIO(data))):  # type: ignore[type-var]
             pass
     except BaseException:
-        spool.close()
+        reader.close()
         raise
-    return spool
+    return reader
 
 
-def taken(store: Store, data: bytes, **options: bool) -> list[Merged]:
-    """Take in a bundle; return what became of each session."""
+def merge_bundle(store: Store, data: bytes, **options: bool) -> list[MergeResult]:
+    """Merge a bundle into a store; return the result for each session."""
     merger = Merger(store, HOLDER, **options)
-    with filled(data) as spool:
+    with read_bundle(data) as reader:
         return [
-            merger.take(line.session, partial(spool.entries, number), NOW)
-            for number, line in enumerate(spool.sessions)
+            merger.merge(RecordedCopy(line.session, partial(reader.entries, number)), NOW)
+            for number, line in enumerate(reader.sessions)
         ]

@@ -1,6 +1,6 @@
-"""A model of a client: the state that updates of version 1 build up, as editors have it.
+"""A model of a version 1 client: the state that an editor builds from updates.
 
-Written apart from `rekindle.transcript.reducer`, so that the two can be held against each other.
+It is independent of `rekindle.transcript.reducer`, so that tests can compare the two.
 """
 
 from typing import Any
@@ -9,14 +9,14 @@ Json = dict[str, Any]
 
 
 class Editor:
-    """What an editor shows of one session."""
+    """The view that an editor has of one session."""
 
     def __init__(self) -> None:
         self.timeline: list[Json] = []
         self.state: dict[str, Json] = {}
 
     def prompt(self, blocks: list[Json]) -> None:
-        """Show what the user has sent."""
+        """Show a prompt of the user."""
         self.timeline.append({"is": "user", "id": None, "blocks": joined(blocks)})
 
     def apply(self, update: Json) -> None:
@@ -63,18 +63,18 @@ class Editor:
         else:
             item = {"is": "tool"}
             self.timeline.append(item)
-        told = {k: v for k, v in update.items() if v is not None}
-        item |= {k: v for k, v in told.items() if k not in {"sessionUpdate", "_meta"}}
+        given = {k: v for k, v in update.items() if v is not None}
+        item |= {k: v for k, v in given.items() if k not in {"sessionUpdate", "_meta"}}
 
     def shown(self) -> list[Json]:
-        """Return the timeline as it looks: without ids and marks, and without what is empty."""
+        """Return the visible timeline: without ids, `_meta` and empty messages."""
         hidden = {"id", "_meta", "sessionUpdate"}
         looks = [{k: v for k, v in item.items() if k not in hidden} for item in self.timeline]
         return [item for item in looks if item.get("blocks") != []]
 
 
 def joined(blocks: list[Json]) -> list[Json]:
-    """Join neighbouring texts."""
+    """Join adjacent text blocks."""
     result: list[Json] = []
     for block in blocks:
         if block == {"type": "text", "text": ""}:

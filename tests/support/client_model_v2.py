@@ -1,6 +1,6 @@
-"""A model of a version 2 client: the state that its updates build up.
+"""A model of a version 2 client: the state that an editor builds from updates.
 
-Written apart from `rekindle.transcript.reducer`, so that the two can be held against each other.
+It is independent of `rekindle.transcript.reducer`, so that tests can compare the two.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ MESSAGES = ("user_message", "agent_message", "agent_thought")
 
 
 class EditorV2:
-    """What a version 2 editor shows of one session."""
+    """The view that a version 2 editor has of one session."""
 
     def __init__(self) -> None:
         self.items: dict[tuple[str, str], Json] = {}
@@ -22,8 +22,8 @@ class EditorV2:
     def apply(self, update: Json) -> None:
         """Show an update."""
         kind = update["sessionUpdate"]
-        told = {k: v for k, v in update.items() if k not in {"sessionUpdate", "_meta"}}
-        self._apply(kind, told)
+        fields = {k: v for k, v in update.items() if k not in {"sessionUpdate", "_meta"}}
+        self._apply(kind, fields)
         if "_meta" in update and kind.removesuffix("_chunk") in (*MESSAGES, "tool_call_update"):
             self._patch_meta(kind, update)
 
@@ -31,40 +31,40 @@ class EditorV2:
         what = kind.removesuffix("_chunk")
         name = update.get("messageId") or update["toolCallId"]
         item = self._item("tool" if what == "tool_call_update" else what, name)
-        said = update["_meta"]
-        meta = {**item.get("meta", {}), **said} if said is not None else {}
+        patch = update["_meta"]
+        meta = {**item.get("meta", {}), **patch} if patch is not None else {}
         kept = {k: v for k, v in meta.items() if v is not None and k != "rekindle"}
         item.pop("meta", None)
         item |= {"meta": kept} if kept else {}
 
-    def _apply(self, kind: str, told: Json) -> None:
+    def _apply(self, kind: str, fields: Json) -> None:
         if kind.removesuffix("_chunk") in MESSAGES:
-            self._message(kind, told)
+            self._message(kind, fields)
         elif kind in {"tool_call_update", "tool_call_content_chunk"}:
-            self._call(kind, told)
+            self._call(kind, fields)
         elif kind == "plan_update":
-            self._item("plan", told["plan"]["planId"])["plan"] = told["plan"]
+            self._item("plan", fields["plan"]["planId"])["plan"] = fields["plan"]
         elif kind.startswith("_"):
-            self._item(kind, str(len(self.items)))["told"] = told
+            self._item(kind, str(len(self.items)))["told"] = fields
         elif kind == "session_info_update":
-            self.state[kind] = self.state.get(kind, {}) | told
+            self.state[kind] = self.state.get(kind, {}) | fields
         elif kind not in {"state_update", "notice"}:
-            self.state[kind] = told
+            self.state[kind] = fields
 
-    def _message(self, kind: str, told: Json) -> None:
-        message = self._item(kind.removesuffix("_chunk"), told["messageId"])
+    def _message(self, kind: str, fields: Json) -> None:
+        message = self._item(kind.removesuffix("_chunk"), fields["messageId"])
         message.setdefault("blocks", [])
         if kind.endswith("_chunk"):
-            message["blocks"] = joined([*message["blocks"], told["content"]])
-        elif "content" in told:
-            message["blocks"] = joined(told["content"] or [])
+            message["blocks"] = joined([*message["blocks"], fields["content"]])
+        elif "content" in fields:
+            message["blocks"] = joined(fields["content"] or [])
 
-    def _call(self, kind: str, told: Json) -> None:
-        call = self._item("tool", told.pop("toolCallId"))
+    def _call(self, kind: str, fields: Json) -> None:
+        call = self._item("tool", fields.pop("toolCallId"))
         if kind == "tool_call_content_chunk":
-            call["content"] = [*call.get("content", []), told["content"]]
+            call["content"] = [*call.get("content", []), fields["content"]]
             return
-        call |= told
+        call |= fields
         for name in [name for name, value in call.items() if value is None]:
             del call[name]
 
@@ -72,6 +72,6 @@ class EditorV2:
         return self.items.setdefault((what, name), {})
 
     def shown(self) -> list[tuple[str, Json]]:
-        """Return the timeline, without messages that say nothing."""
+        """Return the visible timeline, without empty messages."""
         looks = [(f"{what} {name}", item) for (what, name), item in self.items.items()]
         return [it for it in looks if it[1].get("blocks") != []]

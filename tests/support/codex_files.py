@@ -1,4 +1,4 @@
-"""Files as Codex writes them, line by line."""
+"""Generate files of Codex, line by line."""
 
 import json
 import sys
@@ -27,7 +27,7 @@ def text(words: str, kind: str = "input_text") -> Json:
 
 
 class CodexFile:
-    """A session's file, line by line. Only newer ones number their lines."""
+    """A session's file, line by line. Only the newer format numbers its lines."""
 
     def __init__(
         self, thread_id: str = SESSION, *, mode: str = "legacy", first: int = 0, minute: int = 0,
@@ -51,7 +51,7 @@ class CodexFile:
         return f"2026-01-09T{10 + minutes // 60:02}:{minutes % 60:02}:{seconds:02}.123Z"
 
     def add(self, kind: str, payload: object) -> None:
-        """Write a line."""
+        """Add a line."""
         self.second += 1
         line: Json = {"timestamp": self.time()}
         if self.mode == "paginated":
@@ -60,19 +60,19 @@ class CodexFile:
         self.put({**line, "type": kind, "payload": payload})
 
     def put(self, record: object) -> None:
-        """Write anything."""
+        """Add any record."""
         self.lines.append(json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode())
 
     def item(self, kind: str, /, **fields: object) -> None:
-        """Write what the model was told, or has said."""
+        """Add input or output of the model."""
         self.add("response_item", {"type": kind, **fields})
 
     def event(self, kind: str, /, **fields: object) -> None:
-        """Write what the user was shown."""
+        """Add an event that the user saw."""
         self.add("event_msg", {"type": kind, **fields})
 
     def done(self, kind: str, name: str, /, **fields: object) -> None:
-        """Write what the user was shown, as newer ones do."""
+        """Add an event that the user saw, in the newer format."""
         item = {"type": kind, "id": name, **fields}
         self.event("item_completed", thread_id=self.thread_id, turn_id="t", item=item)
 
@@ -80,7 +80,7 @@ class CodexFile:
         self.item("message", role=role, content=list(parts), **fields)
 
     def context(self) -> None:
-        """Write what Codex tells the model before the first prompt."""
+        """Add the context that Codex sends before the first prompt."""
         self.message("developer", text("<permissions instructions>x</permissions instructions>"))
         agents = f"# AGENTS.md instructions for {CWD}\n\n<INSTRUCTIONS>\nBe kind.\n</INSTRUCTIONS>"
         self.message("user", text(agents))
@@ -89,7 +89,7 @@ class CodexFile:
         self.add("turn_context", {"cwd": CWD, "model": "m"})
 
     def ask(self, words: str, **fields: object) -> None:
-        """Write a prompt, as often as Codex does."""
+        """Add a prompt, in all records that Codex writes for it."""
         self.message("user", text(words))
         if self.mode == "legacy":
             told = {"message": words, "images": [], "local_images": [], "text_elements": []}
@@ -112,7 +112,7 @@ class CodexFile:
         self.event("task_complete", turn_id=f"turn-{number}", last_agent_message="x", **fields)
 
     def turn(self, number: int) -> None:
-        """Write a question and its answer."""
+        """Add a question and its answer."""
         self.begin(number)
         self.ask(f"Question {number}")
         self.answer(f"Answer {number}", f"msg_{number}")
@@ -143,7 +143,7 @@ class CodexFile:
         return write_file(path, self.data(), is_compressed=is_compressed)
 
     def base(self, lines: int | None = None) -> Json:
-        """Return what says that another file begins with this one, up to a line."""
+        """Return the history base of a file that inherits this one, up to a line."""
         kept = self.lines[:lines]
         size = sum(len(line) + 1 for line in kept)
         ordinal = self.ordinal - len(self.lines) + len(kept)

@@ -1,4 +1,4 @@
-"""Commands as a person starts them: with a terminal, or in a pipe. Every wait is bounded."""
+"""Runs of commands, on a terminal or with pipes. Every wait is bounded."""
 
 import os
 import re
@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
 
-from stdio_client import PATIENCE, REKINDLE
+import warm_start
+from stdio_client import REKINDLE, TIMEOUT
 
 STYLE = re.compile(r"\x1b\[[0-9]+m")
-"""All that we ever tell a terminal, but for progress bars."""
+"""The only escape sequences that commands write, except for progress bars."""
 
 _ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in {"NO_COLOR", "TERM", "COLUMNS"}}
 
@@ -23,12 +24,12 @@ def run(
     *arguments: str | bytes | Path, typed: str = "", cwd: Path | None = None, **environment: str
 ) -> Done:
     """Run a command without a terminal."""
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, *arguments],
         input=typed,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
         cwd=cwd,
         env=_ENVIRONMENT | environment,
@@ -38,25 +39,25 @@ def run(
 
 
 class Terminal:
-    """A terminal with a command on it."""
+    """A command on a terminal."""
 
     def __init__(self, *arguments: str | Path, **environment: str) -> None:
-        self._fd, theirs = os.openpty()
+        self._fd, other_end = os.openpty()
         self._shown = b""
-        self.process = subprocess.Popen(
+        self.process = warm_start.Popen(
             [*REKINDLE, *arguments],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
+            stdin=other_end,
+            stdout=other_end,
+            stderr=other_end,
             env=_ENVIRONMENT | {"TERM": "xterm"} | environment,
         )
-        os.close(theirs)
-        # Whoever reads from a command that hangs gets the end of its output.
-        self._watchdog = Timer(PATIENCE, self.process.kill)
+        os.close(other_end)
+        # A reader of a command that hangs then gets the end of its output.
+        self._watchdog = Timer(TIMEOUT, self.process.kill)
         self._watchdog.start()
 
     def read_until(self, is_enough: Callable[[str], bool]) -> str:
-        """Return all that is shown, once it is enough, or the command has ended."""
+        """Read until `is_enough` or the end of the command; return the output."""
         while not is_enough(self.shown) and (data := self._read()):
             self._shown += data
         return self.shown
@@ -65,8 +66,8 @@ class Terminal:
     def shown(self) -> str:
         return self._shown.decode().replace("\r\n", "\n")
 
-    def type(self, words: str) -> None:
-        os.write(self._fd, words.encode())
+    def type(self, text: str) -> None:
+        os.write(self._fd, text.encode())
 
     def interrupt(self) -> None:
         self.process.send_signal(signal.SIGINT)
@@ -100,7 +101,7 @@ def terminal(*arguments: str | Path, **environment: str) -> Iterator[Terminal]:
 
 
 def show(*arguments: str | Path, columns: int = 80, **environment: str) -> str:
-    """Return what a command that ends well shows on a terminal."""
+    """Run a command that exits with 0; return its output on a terminal."""
     with terminal(*arguments, COLUMNS=str(columns), **environment) as opened:
         assert opened.end() == 0
         return opened.shown

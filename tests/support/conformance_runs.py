@@ -1,20 +1,20 @@
-"""Examining the test agents, bare or behind Rekindle, in a hurry."""
+"""Run `rekindle check` on the test agents, bare or behind Rekindle, with short timeouts."""
 
 import asyncio
 import sys
 from pathlib import Path
 
-from rekindle.conformance import Report, Settings, Verdict, examine
+from rekindle.conformance import CheckReport, CheckSettings, Verdict, run_check
 from stdio_client import EXAMPLE_AGENT, REKINDLE
 
-QUIRKY = Path(__file__).parents[1] / "agents" / "quirky.py"
+IMITATIONS = Path(__file__).parents[1] / "agents" / "agent_imitations.py"
 EVERYTHING = "think plan read edit run title usage"
-"""A prompt with which the example agent does all that it can."""
+"""A prompt that makes the example agent use all of its features."""
 
 
-def quirky(name: str, folder: Path) -> tuple[str, ...]:
-    """Return the command of an agent with the manners of a real one."""
-    return (sys.executable, str(QUIRKY), name, str(folder / "memory"))
+def imitation(name: str, folder: Path) -> tuple[str, ...]:
+    """Return the command of an agent that imitates a real one."""
+    return (sys.executable, str(IMITATIONS), name, str(folder / "memory"))
 
 
 def example(folder: Path, *options: str) -> tuple[str, ...]:
@@ -23,37 +23,37 @@ def example(folder: Path, *options: str) -> tuple[str, ...]:
 
 
 def behind_rekindle(folder: Path, command: tuple[str, ...], *options: str) -> tuple[str, ...]:
-    """Return the command of Rekindle before an agent."""
+    """Return the command of an agent behind Rekindle."""
     return (*REKINDLE, "run", "--store", str(folder / "s.db"), *options, "--", *command)
 
 
-def examined(
+def check(
     command: tuple[str, ...], folder: Path, *, only: tuple[str, ...] = (), **settings: object
-) -> Report:
-    """Return what is found about an agent, with short waits."""
+) -> CheckReport:
+    """Check an agent with short timeouts."""
     projects = folder / "projects"
     projects.mkdir()
     usual: dict[str, object] = {
         "prompt": "tool",
         "long_prompt": "slow",
-        "patience": 20.0,
-        "settling": 0.05,
+        "timeout": 20.0,
+        "quiet_seconds": 0.05,
         "grace": 0.3,
     }
-    given = Settings(command=command, folder=projects.resolve(), **(usual | settings))  # type: ignore[arg-type]
-    return asyncio.run(examine(given, only))
+    given = CheckSettings(command=command, folder=projects.resolve(), **(usual | settings))  # type: ignore[arg-type]
+    return asyncio.run(run_check(given, only))
 
 
-def failed(report: Report) -> set[str]:
-    """Return the names of what is not met, be it a MUST or a SHOULD."""
-    return {it.requirement.name for it in report.findings if it.verdict is Verdict.FAIL}
+def failed(report: CheckReport) -> set[str]:
+    """Return the names of the failed requirements, MUST or SHOULD."""
+    return {it.requirement.name for it in report.results if it.verdict is Verdict.FAIL}
 
 
-def reasons(report: Report) -> str:
-    """Tell what is not met, and why, for whoever reads a failing test."""
-    wrong = [it for it in report.findings if it.verdict is Verdict.FAIL]
+def describe_failures(report: CheckReport) -> str:
+    """Describe the failed requirements, for the message of an assertion."""
+    wrong = [it for it in report.results if it.verdict is Verdict.FAIL]
     return "\n".join(
-        f"{it.requirement.name}: {found.words}\n  "
+        f"{it.requirement.name}: {found.message}\n  "
         + "\n  ".join(line.line for line in found.evidence)
         for it in wrong
         for found in it.faults

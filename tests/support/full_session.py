@@ -1,4 +1,4 @@
-"""One session that has every kind of thing in it, for what shows sessions."""
+"""One session with every kind of item, for tests of output."""
 
 import base64
 
@@ -52,7 +52,7 @@ def said(kind: str, block: object) -> EntryBatch:
 
 
 def everything() -> list[Change]:
-    """Return what records the session."""
+    """Return the changes that record the session."""
     agent = AgentIdentity(name="OpenCode", version="1.2", command=("opencode", "acp"))
     diff = {"type": "diff", "path": "/p/parser.py", "oldText": "a\nb\n", "newText": "a\nc\n"}
     prompt = [

@@ -1,4 +1,4 @@
-"""Files as Gemini CLI writes them: every type of record, and every trap."""
+"""Generate files of Gemini CLI, with every type of record and every trap."""
 
 import json
 from hashlib import sha256
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 class GeminiFile:
-    """A session's file, record by record, and what the tool has of it in memory."""
+    """A session's file, record by record, and the messages that the tool has in memory."""
 
     def __init__(
         self, session: str = SESSION, cwd: str = CWD, minute: int = 0, **more: object
@@ -30,7 +30,7 @@ class GeminiFile:
         self.begin(**more)
 
     def begin(self, **more: object) -> None:
-        """Write how a file begins, and begins again by mistake."""
+        """Add the start of a file, which the tool sometimes writes again by mistake."""
         self.about = {
             "sessionId": self.session, "projectHash": sha256(self.cwd.encode()).hexdigest(),
             "startTime": self.time(), "lastUpdated": self.time(), "kind": "main", **more,
@@ -44,7 +44,7 @@ class GeminiFile:
         return f"2025-11-09T{hours % 24:02}:{minutes:02}:{self.number % 60:02}.500Z"
 
     def put(self, record: object) -> None:
-        """Write any record."""
+        """Add any record."""
         self.lines.append(json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode())
 
     def make(self, kind: str, content: object, name: str | None = None, **fields: object) -> Json:
@@ -53,17 +53,17 @@ class GeminiFile:
         number = (int.from_bytes(self.session[:4].encode()) << 96) + self.number
         name = name or str(UUID(int=number, version=4))
         message = {"id": name, "timestamp": self.time(), "type": kind, "content": content}
-        return message | {key: it for key, it in fields.items() if it is not None}
+        return message | {key: item for key, item in fields.items() if item is not None}
 
     def add(self, kind: str, content: object, name: str | None = None, **fields: object) -> str:
-        """Write a message as the tool does; return its id."""
+        """Add a message as the tool does; return its id."""
         message = self.make(kind, content, name, **fields)
         self.again(message)
         self.put({"$set": {"lastUpdated": message["timestamp"]}})
         return str(message["id"])
 
     def again(self, message: Json) -> None:
-        """Write a message, perhaps once more."""
+        """Add a message, or a new version of one."""
         self.messages[message["id"]] = message
         self.put(message)
 
@@ -72,7 +72,8 @@ class GeminiFile:
 
     def agent(self, words: str, *thoughts: tuple[str, str]) -> str:
         told = [
-            {"subject": it[0], "description": it[1], "timestamp": self.time()} for it in thoughts
+            {"subject": item[0], "description": item[1], "timestamp": self.time()}
+            for item in thoughts
         ]
         tokens = {"input": 100, "output": 10, "cached": 0, "thoughts": 5, "tool": 0, "total": 110}
         return self.add("gemini", words, thoughts=told, tokens=tokens, model="gemini-2.5-flash")
@@ -80,7 +81,7 @@ class GeminiFile:
     def call(
         self, name: str, args: object, output: str = "", display: object = None, **fields: object
     ) -> str:  # fmt: skip
-        """Write a call that is done, in a message of its own, or in one that has more of them."""
+        """Add a completed call, in a message of its own or in an existing one."""
         self.number += 1
         call_id = f"{name}_{self.number}"
         into = str(fields.pop("into", ""))
@@ -103,18 +104,18 @@ class GeminiFile:
         return str(message["id"])
 
     def replace(self, messages: list[Json]) -> None:
-        """Write a list that stands for all messages that there were."""
-        self.messages = {it["id"]: it for it in messages}
+        """Add a list that replaces all earlier messages."""
+        self.messages = {message["id"]: message for message in messages}
         self.put({"$set": {"messages": messages, "lastUpdated": self.time()}})
 
     def go_back(self, name: str) -> None:
-        """Take a message away, with all that came after it."""
+        """Rewind to a message: remove it and all later ones."""
         kept = list(self.messages).index(name) if name in self.messages else 0
         self.messages = dict(list(self.messages.items())[:kept])
         self.put({"$rewindTo": name})
 
     def turn(self, number: int) -> None:
-        """Write a question and its answer."""
+        """Add a question and its answer."""
         self.user(f"Question {number}")
         self.agent(f"Answer {number}")
 
@@ -124,7 +125,7 @@ class GeminiFile:
         return b"".join(line + b"\n" for line in self.lines)
 
     def one_object(self, indent: int | None = 2) -> bytes:
-        """Return all of it as older versions wrote it."""
+        """Return the session in the format of older versions."""
         whole = self.about | {"messages": list(self.messages.values()), "summary": "In short"}
         return json.dumps(whole, indent=indent, ensure_ascii=False).encode()
 
@@ -146,182 +147,182 @@ def text(words: str) -> Json:
 
 
 def everything() -> GeminiFile:
-    """Return a session with every kind of record that is known."""
-    it = GeminiFile()
-    it.add("info", "Gemini CLI update available!")
-    _work(it)
-    _go_on(it)
-    return it
+    """Return a session with every known type of record."""
+    file = GeminiFile()
+    file.add("info", "Gemini CLI update available!")
+    _work(file)
+    _go_on(file)
+    return file
 
 
-def _work(it: GeminiFile) -> None:
-    it.user(
+def _work(file: GeminiFile) -> None:
+    file.user(
         "Look at the picture\u2028and fix a.py",
         {"inlineData": {"mimeType": "image/png", "data": PICTURE}},
         {"inlineData": {"mimeType": "application/pdf", "data": "JVBERg=="}},
         {"fileData": {"mimeType": "text/plain", "fileUri": "gs://bucket/a"}},
         text("<hook_context>be nice</hook_context>"),
     )
-    it.agent("I look at it.", ("Planning", "It is in a.py."), ("", "No subject."))
-    calls = it.call("read_file", {"file_path": "a.py"}, "def f():\n", "")
-    it.agent("")
+    file.agent("I look at it.", ("Planning", "It is in a.py."), ("", "No subject."))
+    calls = file.call("read_file", {"file_path": "a.py"}, "def f():\n", "")
+    file.agent("")
     change = {
         "fileDiff": "-a\n+b\n", "fileName": "a.py", "filePath": f"{CWD}/a.py",
         "originalContent": "a\n", "newContent": "b\n", "diffStat": {"model_added_lines": 1},
     }  # fmt: skip
-    it.call("replace", {"file_path": f"{CWD}/a.py"}, "Modified", change, into=calls)
+    file.call("replace", {"file_path": f"{CWD}/a.py"}, "Modified", change, into=calls)
     screen = [[{"text": "ok   ", "bold": False}], [{"text": "     ", "bold": False}]]
-    it.call("run_shell_command", {"command": "make"}, "Output: ok", screen, into=calls)
+    file.call("run_shell_command", {"command": "make"}, "Output: ok", screen, into=calls)
     found = {"summary": "Found 1 match", "matches": [{"filePath": "a.py"}]}
-    it.call("grep_search", {"pattern": "f"}, "Found 1 match:\nFile: a.py\nL1: f and more", found)
-    it.call("write_file", {"file_path": "/new"}, "Made", change | {"originalContent": None})
-    it.call("replace", {"file_path": "/b"}, "Older", {"fileDiff": "-x\n+y", "fileName": "b"})
-    it.call("web_fetch", {"prompt": "http://a"}, "A page", "A page")
+    file.call("grep_search", {"pattern": "f"}, "Found 1 match:\nFile: a.py\nL1: f and more", found)
+    file.call("write_file", {"file_path": "/new"}, "Made", change | {"originalContent": None})
+    file.call("replace", {"file_path": "/b"}, "Older", {"fileDiff": "-x\n+y", "fileName": "b"})
+    file.call("web_fetch", {"prompt": "http://a"}, "A page", "A page")
     long = "Reads and returns the content of a file."
-    it.call("read_file", {"file_path": "/no"}, "No such file", "No such file", status="error",
-            description=long)  # fmt: skip
-    it.call("glob", {"pattern": "("}, "No pattern", status="error")
-    it.call("glob", {"pattern": "*"}, "", status="cancelled")
-    it.call("mcp_tool", {"x": 1}, "", result="Plain words")
-    it.call("invoke_agent", {"agent_name": "helper"}, "Helped", {"isSubagentProgress": True},
-            agentId="helper-1")  # fmt: skip
+    file.call("read_file", {"file_path": "/no"}, "No such file", "No such file", status="error",
+              description=long)  # fmt: skip
+    file.call("glob", {"pattern": "("}, "No pattern", status="error")
+    file.call("glob", {"pattern": "*"}, "", status="cancelled")
+    file.call("mcp_tool", {"x": 1}, "", result="Plain words")
+    file.call("invoke_agent", {"agent_name": "helper"}, "Helped", {"isSubagentProgress": True},
+              agentId="helper-1")  # fmt: skip
     todos = [("first", "in_progress"), ("second", "pending"), ("third", "cancelled")]
     todos = [{"description": name, "status": status} for name, status in todos]
-    it.call("write_todos", {"todos": todos}, "Updated", {"todos": todos})
-    shot = it.make("gemini", "", model="m", toolCalls=[{
-        "id": "shot", "name": "shot", "args": {}, "status": "success", "timestamp": it.time(),
+    file.call("write_todos", {"todos": todos}, "Updated", {"todos": todos})
+    shot = file.make("gemini", "", model="m", toolCalls=[{
+        "id": "shot", "name": "shot", "args": {}, "status": "success", "timestamp": file.time(),
         "result": [{"functionResponse": {"id": "shot", "name": "shot", "response": {"output": "A"},
                     "parts": [{"inlineData": {"mimeType": "image/png", "data": PICTURE}}]}}],
     }])  # fmt: skip
-    it.again(shot)
-    it.add("gemini", [text("Binary content received.") | {"thought": True}], thoughts=[])
-    it.add("info", [{"inlineData": {"mimeType": "image/png", "data": PICTURE}}])
-    it.agent("It is fixed.")
+    file.again(shot)
+    file.add("gemini", [text("Binary content received.") | {"thought": True}], thoughts=[])
+    file.add("info", [{"inlineData": {"mimeType": "image/png", "data": PICTURE}}])
+    file.agent("It is fixed.")
 
 
-def _go_on(it: GeminiFile) -> None:
-    it.user(
+def _go_on(file: GeminiFile) -> None:
+    file.user(
         "Look at @b.py, which is a file", text("\n--- Content from referenced files ---"),
         text("\nContent from @b.py:\n"), text("b = 1\n"), text("\n--- End of content ---"),
         displayContent=[text("Look at @b.py")],
     )  # fmt: skip
-    it.agent("Seen.")
-    it.user(
+    file.agent("Seen.")
+    file.user(
         "And @c.py", text("\n--- Content from referenced files ---"),
         text("\nContent from @c.py:\n"), text("c = 1\n"), text("\n--- End of content ---"),
         text("is it right?"),
     )  # fmt: skip
-    it.agent("Yes.")
-    it.user(
+    file.agent("Yes.")
+    file.user(
         "And @/d.py of mine", text("\n--- Content from referenced context ---"),
         text("\nContent from @/d.py:\n"), text("d = 1\n"),
     )  # fmt: skip
-    it.call("glob", {"pattern": "*"}, "nothing")
+    file.call("glob", {"pattern": "*"}, "nothing")
     steering = "User steering update:\n<user_input>\nBe quick\n</user_input>\nGo on"
-    it.user(steering)
-    it.add("error", "[API Error: too many]")
-    it.add("warning", "Slow today")
-    it.user("Here is the user's editor context as a JSON object. This is for your information")
-    it.user("I ran the following shell command:\n```sh\nls\n```\n\n"
-            "This produced the following result:\n```\na.py\n```")  # fmt: skip
-    it.user("Stop it")
-    it.add("info", "Request cancelled.")
-    # The tool's history has no such prompt any more, and no calls.
-    kept = [dict(message) for message in it.messages.values() if message["type"] != "info"][:-1]
+    file.user(steering)
+    file.add("error", "[API Error: too many]")
+    file.add("warning", "Slow today")
+    file.user("Here is the user's editor context as a JSON object. This is for your information")
+    file.user("I ran the following shell command:\n```sh\nls\n```\n\n"
+              "This produced the following result:\n```\na.py\n```")  # fmt: skip
+    file.user("Stop it")
+    file.add("info", "Request cancelled.")
+    # The tool's history no longer has this prompt and the calls.
+    kept = [dict(message) for message in file.messages.values() if message["type"] != "info"][:-1]
     for message in kept:
         message.pop("toolCalls", None)
-    it.replace(kept)
-    it.user("Go on")
-    it.agent("Going on.")
-    it.put({"$set": {"directories": [CWD, "/more"]}})
-    it.put({"$set": {"summary": "Fixing a.py"}})
-    it.put({"$set": {"memoryScratchpad": {"version": 1}}})
-    it.put({"from": "the future"})
+    file.replace(kept)
+    file.user("Go on")
+    file.agent("Going on.")
+    file.put({"$set": {"directories": [CWD, "/more"]}})
+    file.put({"$set": {"summary": "Fixing a.py"}})
+    file.put({"$set": {"memoryScratchpad": {"version": 1}}})
+    file.put({"from": "the future"})
 
 
 def older() -> GeminiFile:
-    """Return a session of the time when a file was one object, which has no results of its own."""
-    it = GeminiFile(messages=[])
-    _work(it)
-    it.turn(1)
-    it.messages = {
-        name: message for name, message in it.messages.items()
+    """Return a session for the one-object format, which has no messages with results."""
+    file = GeminiFile(messages=[])
+    _work(file)
+    file.turn(1)
+    file.messages = {
+        name: message for name, message in file.messages.items()
         if "functionResponse" not in json.dumps(message["content"])
     }  # fmt: skip
-    return it
+    return file
 
 
 def compacted() -> GeminiFile:
-    """Return a session of which all but the end became a summary."""
-    it = GeminiFile()
-    it.turn(1)
-    it.turn(2)
-    it.call("glob", {"pattern": "*"}, "a.py")
-    it.agent("Only that.")
-    first, *_ = it.messages.values()
-    it.put({"$set": {"sessionId": it.session}})
+    """Return a session that was compacted to a summary, except for its end."""
+    file = GeminiFile()
+    file.turn(1)
+    file.turn(2)
+    file.call("glob", {"pattern": "*"}, "a.py")
+    file.agent("Only that.")
+    first, *_ = file.messages.values()
+    file.put({"$set": {"sessionId": file.session}})
     answer = [text("Hm") | {"thought": True}, text("Answer 2")]
     made = {"functionCall": {"id": "glob_6", "name": "glob", "args": {"pattern": "*"}}}
     brought = {"functionResponse": {"id": "glob_6", "name": "glob", "response": {"output": "a"}}}
-    it.replace([
+    file.replace([
         first,
-        it.make("user", [text("<state_snapshot>\nAsked twice\n</state_snapshot>")]),
-        it.make("gemini", [text("Got it. Thanks for the additional context!")], thoughts=[]),
-        it.make("user", [text("Question 2")]),
-        it.make("gemini", answer, thoughts=[]),
-        it.make("gemini", [made], thoughts=[]),
-        it.make("user", [brought]),
-        it.make("gemini", [text("Only that.")], thoughts=[]),
+        file.make("user", [text("<state_snapshot>\nAsked twice\n</state_snapshot>")]),
+        file.make("gemini", [text("Got it. Thanks for the additional context!")], thoughts=[]),
+        file.make("user", [text("Question 2")]),
+        file.make("gemini", answer, thoughts=[]),
+        file.make("gemini", [made], thoughts=[]),
+        file.make("user", [brought]),
+        file.make("gemini", [text("Only that.")], thoughts=[]),
     ])  # fmt: skip
-    it.turn(3)
-    return it
+    file.turn(3)
+    return file
 
 
 def written_again() -> GeminiFile:
-    """Return a session whose history the tool wrote down once more, as if it were new."""
-    it = GeminiFile()
-    it.turn(1)
-    it.turn(2)
+    """Return a session whose history the tool has written again as new messages."""
+    file = GeminiFile()
+    file.turn(1)
+    file.turn(2)
     for number in (1, 2):
-        it.add("user", [text(f"Question {number}")])
-        it.add("gemini", [text(f"Answer {number}")], thoughts=[], tokens=None)
-    it.replace(list(it.messages.values())[-4:])
-    it.user("Question 2")
-    it.agent("Answer 2")
-    it.user("Question 1")
-    return it
+        file.add("user", [text(f"Question {number}")])
+        file.add("gemini", [text(f"Answer {number}")], thoughts=[], tokens=None)
+    file.replace(list(file.messages.values())[-4:])
+    file.user("Question 2")
+    file.agent("Answer 2")
+    file.user("Question 1")
+    return file
 
 
 def gone_back() -> GeminiFile:
-    """Return a session that was gone back in, twice, and once to nowhere."""
-    it = GeminiFile()
-    it.turn(1)
-    this = it.user("This way")
-    it.agent("Going this way")
-    it.call("glob", {"pattern": "this"}, "way")
-    it.go_back(this)
-    it.replace(list(it.messages.values()))
-    that = it.user("That way")
-    it.agent("Going that way")
-    it.go_back(that)
-    it.user("No way")
-    it.agent("Staying")
-    return it
+    """Return a session with two rewinds, and one to an unknown message."""
+    file = GeminiFile()
+    file.turn(1)
+    this = file.user("This way")
+    file.agent("Going this way")
+    file.call("glob", {"pattern": "this"}, "way")
+    file.go_back(this)
+    file.replace(list(file.messages.values()))
+    that = file.user("That way")
+    file.agent("Going that way")
+    file.go_back(that)
+    file.user("No way")
+    file.agent("Staying")
+    return file
 
 
 def buried() -> GeminiFile:
-    """Return a session that was loaded in the minute in which it was begun."""
-    it = GeminiFile()
-    it.turn(1)
-    it.call("glob", {"pattern": "*"}, "a.py")
-    it.agent("Only that.")
-    it.begin()
-    it.turn(2)
-    return it
+    """Return a session that was loaded in the same minute in which it was started."""
+    file = GeminiFile()
+    file.turn(1)
+    file.call("glob", {"pattern": "*"}, "a.py")
+    file.agent("Only that.")
+    file.begin()
+    file.turn(2)
+    return file
 
 
 def resumed(home: Path) -> Path:
-    """Write a session with several files: one goes on while others are there."""
+    """Write a session with several files, which grow at the same time."""
     first = GeminiFile()
     first.turn(1)
     second = GeminiFile(minute=5)
@@ -344,12 +345,12 @@ def resumed(home: Path) -> Path:
 
 
 def sub_agents(home: Path) -> Path:
-    """Write a session with sub-agents: below it, and beside it."""
-    it = GeminiFile()
-    it.user("Do it")
-    it.call("invoke_agent", {"agent_name": "helper"}, "Helped", "Helped", agentId="helper-1")
-    it.agent("It is done")
-    path = it.write(home)
+    """Write a session with sub-agents below it and beside it."""
+    file = GeminiFile()
+    file.user("Do it")
+    file.call("invoke_agent", {"agent_name": "helper"}, "Helped", "Helped", agentId="helper-1")
+    file.agent("It is done")
+    path = file.write(home)
     child = GeminiFile(session="helper-1", kind="subagent", directories=[CWD])
     child.turn(1)
     below = path.parent / SESSION / "helper-1.jsonl"
@@ -365,29 +366,31 @@ def sub_agents(home: Path) -> Path:
 
 
 def damaged() -> bytes:
-    """Return a file as crashes and strange hands leave it."""
-    it = GeminiFile()
-    it.turn(1)
-    it.lines.append(b"")
-    it.lines[-2] = b"\0" * 20 + it.lines[-2]
-    it.lines.append(b"not json")
-    it.lines.append(b'{"id":"cut","type":"user","content":[{"text":"cut o')
-    it.user("Half a character: \N{GRINNING FACE}")
-    it.lines[-2] = it.lines[-2].replace("\N{GRINNING FACE}".encode(), rb"\ud83d")
-    it.put({"id": "a", "type": "gemini", "content": 7, "thoughts": 5, "toolCalls": "x"})
-    it.put({"id": "b", "type": "gemini", "toolCalls": [3, {}, {"id": 5, "name": "x", "args": []}]})
-    it.put({"id": "c", "type": "gemini", "content": {"text": "One part"}, "timestamp": "then"})
-    it.put({"id": "c", "type": "gemini", "content": "Other words", "model": "m"})
-    it.put({"id": "d", "type": "user", "content": ["Bare words", {"inlineData": 3}, 4, None]})
-    it.put({"id": "d", "type": "user", "content": "Asked otherwise"})
-    it.put({"id": "e", "type": "strange", "content": "?"})
-    it.put({"id": 5, "type": "user", "content": "A number is no id"})
-    it.put({"$set": {"messages": [3, {"id": "f", "type": "user", "content": "In a list"}, {}]}})
-    it.put({"$set": 7})
-    it.put({"$rewindTo": 7})
+    """Return a file with all kinds of damage."""
+    file = GeminiFile()
+    file.turn(1)
+    file.lines.append(b"")
+    file.lines[-2] = b"\0" * 20 + file.lines[-2]
+    file.lines.append(b"not json")
+    file.lines.append(b'{"id":"cut","type":"user","content":[{"text":"cut o')
+    file.user("Half a character: \N{GRINNING FACE}")
+    file.lines[-2] = file.lines[-2].replace("\N{GRINNING FACE}".encode(), rb"\ud83d")
+    file.put({"id": "a", "type": "gemini", "content": 7, "thoughts": 5, "toolCalls": "x"})
+    file.put(
+        {"id": "b", "type": "gemini", "toolCalls": [3, {}, {"id": 5, "name": "x", "args": []}]}
+    )
+    file.put({"id": "c", "type": "gemini", "content": {"text": "One part"}, "timestamp": "then"})
+    file.put({"id": "c", "type": "gemini", "content": "Other words", "model": "m"})
+    file.put({"id": "d", "type": "user", "content": ["Bare words", {"inlineData": 3}, 4, None]})
+    file.put({"id": "d", "type": "user", "content": "Asked otherwise"})
+    file.put({"id": "e", "type": "strange", "content": "?"})
+    file.put({"id": 5, "type": "user", "content": "A number is no id"})
+    file.put({"$set": {"messages": [3, {"id": "f", "type": "user", "content": "In a list"}, {}]}})
+    file.put({"$set": 7})
+    file.put({"$rewindTo": 7})
     late = {"id": "late", "name": "read_file", "args": {"file_path": 3}, "status": "executing"}
-    it.put({"id": "g", "type": "gemini", "content": "", "toolCalls": [late]})
-    it.put(
+    file.put({"id": "g", "type": "gemini", "content": "", "toolCalls": [late]})
+    file.put(
         {
             "id": "g",
             "type": "gemini",
@@ -397,14 +400,14 @@ def damaged() -> bytes:
             ],
         }
     )
-    it.put({"id": "h", "type": "gemini", "content": [{"functionCall": {"name": "glob"}}]})
+    file.put({"id": "h", "type": "gemini", "content": [{"functionCall": {"name": "glob"}}]})
     response = {"name": "glob", "response": {"error": "no"}}
-    it.put({"id": "i", "type": "user", "content": {"functionResponse": response}})
+    file.put({"id": "i", "type": "user", "content": {"functionResponse": response}})
     response = {"id": "unknown", "name": "write_todos", "response": 5}
-    it.put({"id": "j", "type": "user", "content": {"functionResponse": response}})
+    file.put({"id": "j", "type": "user", "content": {"functionResponse": response}})
     response = {"id": "who", "name": "who", "response": {"output": "asked?"}}
-    it.put({"id": "k", "type": "user", "content": {"functionResponse": response}})
-    it.lines.append("\u00e9\u0085\u2028".encode() + b"\xff")
-    it.agent("Invalid: \xe9")
-    it.lines[-2] = it.lines[-2].replace("\xe9".encode(), b"\xe9")
-    return it.data() + b'{"id":"z","type":"gemini","con'
+    file.put({"id": "k", "type": "user", "content": {"functionResponse": response}})
+    file.lines.append("\u00e9\u0085\u2028".encode() + b"\xff")
+    file.agent("Invalid: \xe9")
+    file.lines[-2] = file.lines[-2].replace("\xe9".encode(), b"\xe9")
+    return file.data() + b'{"id":"z","type":"gemini","con'

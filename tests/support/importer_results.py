@@ -1,11 +1,11 @@
-"""What importers make of files: written down, and held to what every importer must keep."""
+"""Read sessions with importers, and check the rules that every importer must follow."""
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from rekindle.acp.jsonrpc import update_line
-from rekindle.importers.base import Notes, Talk, Tally, Tool
+from rekindle.importers.base import EntryCounts, ImportNotes, SourceSession, ToolImporter
 from rekindle.jsonvalue import decode_object
 from rekindle.model import Entry, Kind, Session, Side
 from rekindle.store.memory import MemoryStore
@@ -16,116 +16,121 @@ from rekindle.transcript.replay_v1 import replay_v1
 from tool_imports import Run, everything
 
 
-def talks_of(tool: Tool, path: Path, notes: Notes | None = None) -> list[Talk]:
-    """Return all conversations in a file, or below a folder."""
-    taken = notes or Notes()
-    return [talk for found in tool.find(path, None) for talk in tool.read(found, taken)]
+def read_sessions(
+    importer: ToolImporter, path: Path, notes: ImportNotes | None = None
+) -> list[SourceSession]:
+    """Return all sessions in a file or below a folder."""
+    notes = notes or ImportNotes()
+    return [source for found in importer.find(path, None) for source in importer.read(found, notes)]
 
 
-def entries_of(talk: Talk) -> list[Entry]:
-    """Return the entries of a conversation, once it is sure that they are sound."""
-    tally = Tally()
-    entries = list(talk.tell(tally))
+def entries_of(source: SourceSession) -> list[Entry]:
+    """Return the entries of a session, after checking that they are valid."""
+    counts = EntryCounts()
+    entries = list(source.read_entries(counts))
     assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))
-    assert list(talk.tell(Tally())) == entries, "it is not the same each time"
+    assert list(source.read_entries(EntryCounts())) == entries, "a second reading differs"
     for entry in entries:
         assert b"\n" not in entry.line
         assert decode_object(entry.line) is not None, entry
         entry.line.decode()
     prompts = sum(entry.kind is Kind.PROMPT for entry in entries)
-    assert (tally.entries, tally.turns) == (len(entries), prompts)
-    assert tally.settled <= tally.entries
+    assert (counts.entries, counts.turns) == (len(entries), prompts)
+    assert counts.settled <= counts.entries
     fold(entries)
     return entries
 
 
-def settled_of(talk: Talk) -> list[Entry]:
-    """Return the entries that stay, however the file goes on."""
-    tally = Tally()
-    entries = list(talk.tell(tally))
-    return entries[: tally.settled]
+def settled_entries(source: SourceSession) -> list[Entry]:
+    """Return the entries that stay the same when the file grows."""
+    counts = EntryCounts()
+    entries = list(source.read_entries(counts))
+    return entries[: counts.settled]
 
 
-def told(talk: Talk) -> list[object]:
-    """Return what happens in a conversation: of messages the words, of all else the item."""
-    items = [item for turn in fold(entries_of(talk)).turns for item in turn.items]
+def items_of(source: SourceSession) -> list[object]:
+    """Return the items of a session's transcript; for messages, their texts."""
+    items = [item for turn in fold(entries_of(source)).turns for item in turn.items]
     return [item.text if isinstance(item, TranscriptMessage) else item for item in items]
 
 
-def check_growth(tool: Tool, path: Path, lines: Sequence[bytes]) -> None:
-    """See that a file that grows line by line begins with what was told of it before."""
+def check_growth(importer: ToolImporter, path: Path, lines: Sequence[bytes]) -> None:
+    """Check that a file that grows line by line keeps its settled entries."""
     before: list[Entry] = []
     for count in range(1, len(lines) + 1):
         path.write_bytes(b"".join(line + b"\n" for line in lines[:count]))
-        talks = talks_of(tool, path)
-        entries = entries_of(talks[0]) if talks else []
+        sources = read_sessions(importer, path)
+        entries = entries_of(sources[0]) if sources else []
         assert entries[: len(before)] == before, f"after line {count}"
-        before = settled_of(talks[0]) if talks else []
+        before = settled_entries(sources[0]) if sources else []
 
 
-def check_any(tool: Tool, path: Path, data: bytes) -> None:
-    """See that any bytes can be imported, once, and with nothing lost when there are more."""
+def check_any(importer: ToolImporter, path: Path, data: bytes) -> None:
+    """Check that any bytes can be imported, once, and that growth loses nothing."""
     store = MemoryStore()
     path.write_bytes(data[: data.rfind(b"\n", 0, len(data) // 2) + 1])
-    assert Run(store, path, tool).report.failed == {}
-    before = [entries[: _settled(session)] for session, _, entries in everything(store)]
+    assert Run(store, path, importer).report.failed == {}
+    before = [entries[: _settled_count(session)] for session, _, entries in everything(store)]
     path.write_bytes(data)
-    for talk in talks_of(tool, path):
-        entries_of(talk)
+    for source in read_sessions(importer, path):
+        entries_of(source)
     path.touch()
-    assert Run(store, path, tool).report.failed == {}
+    assert Run(store, path, importer).report.failed == {}
     now = [entries for _, _, entries in everything(store)]
-    assert all(any(it[: len(had)] == had for it in now) for had in before)
+    assert all(any(entries[: len(had)] == had for entries in now) for had in before)
     for entries in now:
         for update in replay_v1(fold(entries), title="x"):
             assert decode_object(update_line("s", update)) is not None
     path.touch()
-    assert Run(store, path, tool).hows == []
+    assert Run(store, path, importer).outcomes == []
     assert [entries for _, _, entries in everything(store)] == now
 
 
-def _settled(session: Session) -> int:
+def _settled_count(session: Session) -> int:
     return session.origin.settled if session.origin is not None else session.last_seq
 
 
-def written_down(tool: Tool, path: Path, hide: str) -> str:
-    """Write down what is made of a file or folder, with `hide` left out of all paths."""
-    notes = Notes()
-    lines = [line for talk in talks_of(tool, path, notes) for line in [*_talk(talk), ""]]
+def describe_import(importer: ToolImporter, path: Path, hidden: str) -> str:
+    """Return a description of an import as text, with `hidden` removed from all paths."""
+    notes = ImportNotes()
+    sources = read_sessions(importer, path, notes)
+    lines = [line for source in sources for line in [*_describe_session(source), ""]]
     lines += [f"passed over: {count} {reason}" for reason, count in sorted(notes.skipped.items())]
-    return "\n".join(lines).replace(hide, "") + "\n"
+    return "\n".join(lines).replace(hidden, "") + "\n"
 
 
-def _talk(talk: Talk) -> list[str]:
-    arrived = talk.arrived
-    entries = entries_of(talk)
-    tally = Tally()
-    list(talk.tell(tally))
-    titles = ", ".join(f"{by} {title!r}" for by, title in arrived.titles.items())
-    kind = "branch of" if talk.is_aside else "session"
+def _describe_session(source: SourceSession) -> list[str]:
+    incoming = source.incoming
+    entries = entries_of(source)
+    counts = EntryCounts()
+    list(source.read_entries(counts))
+    titles = ", ".join(f"{by} {title!r}" for by, title in incoming.titles.items())
+    kind = "branch of" if source.is_abandoned else "session"
+    parent, cwd = incoming.parent_id or "nobody", incoming.cwd or "no folder"
+    agent = incoming.agent
     return [
-        f"{kind} {arrived.id} of {arrived.parent_id or 'nobody'}, in {arrived.cwd or 'no folder'}",
-        f"  {arrived.agent.name} {arrived.agent.version} has it as {arrived.agent_session_id!r}",
+        f"{kind} {incoming.id} of {parent}, in {cwd}",
+        f"  {agent.name} {agent.version} has it as {incoming.agent_session_id!r}",
         f"  titles: {titles or 'none'}",
-        f"  {tally.turns} turns, {tally.messages} messages",
-        f"  {tally.entries} entries, of which {tally.settled} settled",
-        *(_entry(it) for it in entries),
+        f"  {counts.turns} turns, {counts.messages} messages",
+        f"  {counts.entries} entries, of which {counts.settled} settled",
+        *map(_describe_entry, entries),
     ]
 
 
-def _entry(entry: Entry) -> str:
-    clock = in_utc(entry.at_us).strftime("%H:%M:%S")
-    told = json.loads(entry.line)
-    params = told.get("params", {})
+def _describe_entry(entry: Entry) -> str:
+    time = in_utc(entry.at_us).strftime("%H:%M:%S")
+    message = json.loads(entry.line)
+    params = message.get("params", {})
     match entry.kind:
         case Kind.PROMPT:
-            words = f"prompt {told['id']} {_json(params['prompt'])}"
+            text = f"prompt {message['id']} {_json(params['prompt'])}"
         case Kind.ANSWER:
-            words = f"answer {told['id']} {_json(told['result'])}"
+            text = f"answer {message['id']} {_json(message['result'])}"
         case _:
             update = dict(params["update"])
-            words = f"{update.pop('sessionUpdate')} {_json(update)}"
-    return f"{clock} {'>' if entry.side is Side.CLIENT else '<'} {words}"
+            text = f"{update.pop('sessionUpdate')} {_json(update)}"
+    return f"{time} {'>' if entry.side is Side.CLIENT else '<'} {text}"
 
 
 def _json(value: object) -> str:

@@ -1,7 +1,8 @@
-"""A disk for SQLite that loses what was not synced: power may fail at any moment.
+"""A disk for SQLite that loses unsynced writes when the power fails, at any moment.
 
-What a sync has seen stays. Of what came after it, any part may be there, in any order, and of a
-single write any number of sectors. Files come and go at once, as on disks with a journal.
+Synced writes survive. Of the writes after the last sync, any subset may survive, in any order, and
+any number of sectors of a single write. Creating and deleting a file takes effect at once, as on a
+journaling file system.
 """
 
 import random
@@ -18,36 +19,36 @@ SECTOR = 512
 _NAME = "losing"
 
 Write = tuple[int, bytes | None]
-"""Where, and what; None ends the file there."""
+"""An offset and the data; None truncates the file at the offset."""
 
 
 class File:
-    """What the disk has of one file, and what it was told since the last sync."""
+    """One file: its synced content, and the writes since the last sync."""
 
-    def __init__(self, synced: bytes = b"", waiting: Sequence[Write] = ()) -> None:
+    def __init__(self, synced: bytes = b"", unsynced: Sequence[Write] = ()) -> None:
         self.synced = synced
-        self.waiting = list(waiting)
+        self.unsynced = list(unsynced)
 
     def copy(self) -> "File":
-        return File(self.synced, self.waiting)
+        return File(self.synced, self.unsynced)
 
     def sync(self) -> None:
-        self.synced = self._with(self.waiting)
-        self.waiting.clear()
+        self.synced = self._with(self.unsynced)
+        self.unsynced.clear()
 
-    def after_a_failure(self, chance: random.Random) -> bytes:
-        """Return what may be there when power comes back."""
+    def after_power_failure(self, chance: random.Random) -> bytes:
+        """Return a possible content of the file after a power failure."""
         how = chance.choice(("all", "none", "the first", "some"))
         match how:
             case "all":
-                kept = self.waiting
+                kept = self.unsynced
             case "none":
                 kept = []
             case "the first":
-                kept = self.waiting[: chance.randint(0, len(self.waiting))]
+                kept = self.unsynced[: chance.randint(0, len(self.unsynced))]
             case _:
-                some = [it for it in self.waiting if chance.random() < 0.5]
-                kept = [_torn(it, chance) for it in chance.sample(some, len(some))]
+                some = [it for it in self.unsynced if chance.random() < 0.5]
+                kept = [_maybe_torn(it, chance) for it in chance.sample(some, len(some))]
         return self._with(kept)
 
     def _with(self, writes: list[Write]) -> bytes:
@@ -61,7 +62,7 @@ class File:
         return bytes(data)
 
 
-def _torn(write: Write, chance: random.Random) -> Write:
+def _maybe_torn(write: Write, chance: random.Random) -> Write:
     at, what = write
     if what is None or chance.random() < 0.7:
         return write
@@ -69,12 +70,12 @@ def _torn(write: Write, chance: random.Random) -> Write:
 
 
 class Disk(apsw.VFS):
-    """All files, and what is to be done when so many writes and syncs have come."""
+    """All files. `before_each` is called before each write and sync, with their number so far."""
 
     def __init__(self) -> None:
         super().__init__(_NAME, "")
         self.files: dict[str, File] = {}
-        self.told = 0
+        self.operations = 0
         self.before_each: Callable[[int], object] = lambda _: None
 
     def xOpen(self, name: Any, flags: Any) -> "_Open":  # noqa: N802, ANN401 - as apsw has it
@@ -84,10 +85,10 @@ class Disk(apsw.VFS):
         super().xDelete(filename, syncdir)
         self.files.pop(Path(filename).name, None)
 
-    def notice(self) -> None:
-        """Count, and let whoever waits for this moment look at what is there."""
-        self.before_each(self.told)
-        self.told += 1
+    def before_operation(self) -> None:
+        """Call `before_each`, and count the operation."""
+        self.before_each(self.operations)
+        self.operations += 1
 
     def snapshot(self) -> dict[str, File]:
         return {name: file.copy() for name, file in self.files.items()}
@@ -98,28 +99,28 @@ class _Open(apsw.VFSFile):
         super().__init__("", name, flags)
         self._disk = disk
         path = name.filename() if hasattr(name, "filename") else name
-        # Those without a name are nobody's but SQLite's, and gone with the process.
+        # Files without a name are SQLite's own temporary files, which no later process reads.
         self._file = disk.files.setdefault(Path(path).name, File()) if path else File()
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - as above
-        self._disk.notice()
+        self._disk.before_operation()
         super().xWrite(data, offset)
-        self._file.waiting.append((offset, bytes(data)))
+        self._file.unsynced.append((offset, bytes(data)))
 
     def xTruncate(self, newsize: int) -> None:  # noqa: N802 - as above
-        self._disk.notice()
+        self._disk.before_operation()
         super().xTruncate(newsize)
-        self._file.waiting.append((newsize, None))
+        self._file.unsynced.append((newsize, None))
 
     def xSync(self, flags: int) -> None:  # noqa: N802 - as above
-        self._disk.notice()
+        self._disk.before_operation()
         super().xSync(flags)
         self._file.sync()
 
 
 @contextmanager
 def losing_disk() -> Iterator[Disk]:
-    """Have everything that opens a database meanwhile write to such a disk."""
+    """Let every database that is opened in this context use a lossy disk."""
     disk = Disk()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(apsw, "Connection", partial(apsw.Connection, vfs=_NAME))
@@ -130,7 +131,7 @@ def losing_disk() -> Iterator[Disk]:
 
 
 def lay_down(files: dict[str, File], folder: Path, chance: random.Random) -> None:
-    """Write what is there when power comes back."""
+    """Write the files as a power failure may leave them."""
     folder.mkdir()
     for name, file in sorted(files.items()):
-        (folder / name).write_bytes(file.after_a_failure(chance))
+        (folder / name).write_bytes(file.after_power_failure(chance))

@@ -1,8 +1,8 @@
-"""An agent of version 1 that thinks with a model: for what `make interop` does with real ones.
+"""A version 1 agent that calls a model over HTTP: a stand-in for the agents of `make interop`.
 
-`python thinking_agent.py URL FOLDER TRAIT…` keeps its sessions in the folder. Traits: what it
-offers (`list`, `load`, `resume`, `fork`, `close`, `delete`), and `forgets`: what it loads or
-resumes is not shown to the model.
+`python model_agent.py URL FOLDER TRAIT…` keeps its sessions in the folder. A trait is a method that
+it offers (`list`, `load`, `resume`, `fork`, `close`, `delete`), or `forgets`: the model does not
+receive the history of a session that was loaded or resumed.
 """
 
 import json
@@ -30,18 +30,18 @@ def send(**message: object) -> None:
     sys.stdout.flush()
 
 
-def tell(session_id: str, kind: str, **more: object) -> None:
+def send_update(session_id: str, kind: str, **more: object) -> None:
     update = {"sessionUpdate": kind, **more}
     send(method="session/update", params={"sessionId": session_id, "update": update})
 
 
-def say(session_id: str, role: str, words: str) -> None:
+def send_chunk(session_id: str, role: str, words: str) -> None:
     kind = "user_message_chunk" if role == "user" else "agent_message_chunk"
-    tell(session_id, kind, content={"type": "text", "text": words})
+    send_update(session_id, kind, content={"type": "text", "text": words})
 
 
-def think(session_id: str) -> str:
-    """Return what the model says; words are told as they come."""
+def complete(session_id: str) -> str:
+    """Return the text of the model, and send each piece to the client as it arrives."""
     connection = HTTPConnection(URL.hostname or "", URL.port or 0)
     body = {"messages": sessions[session_id], "tools": [READ], "stream": True, "model": "fake"}
     connection.request("POST", f"{URL.path}/chat/completions", json.dumps(body))
@@ -54,19 +54,19 @@ def think(session_id: str) -> str:
             called += call["function"].get("arguments") or ""
         if delta.get("content"):
             words += delta["content"]
-            say(session_id, "assistant", delta["content"])
+            send_chunk(session_id, "assistant", delta["content"])
     if called:
-        tell(session_id, "tool_call", toolCallId="t1", title="Read", status="completed")
+        send_update(session_id, "tool_call", toolCallId="t1", title="Read", status="completed")
         brought = Path(json.loads(called)["path"]).read_text(encoding="utf-8")
         sessions[session_id].append({"role": "tool", "tool_call_id": "t1", "content": brought})
-        return think(session_id)
+        return complete(session_id)
     return words
 
 
 def prompt(session_id: str, blocks: list[Json]) -> Json:
     words = "\n".join(block["text"] for block in blocks)
     sessions[session_id].append({"role": "user", "content": words})
-    sessions[session_id].append({"role": "assistant", "content": think(session_id)})
+    sessions[session_id].append({"role": "assistant", "content": complete(session_id)})
     save(session_id)
     return {"stopReason": "end_turn"}
 
@@ -75,13 +75,13 @@ def save(session_id: str) -> None:
     (FOLDER / session_id).write_text(json.dumps(sessions[session_id]), encoding="utf-8")
 
 
-def bring_back(session_id: str) -> list[Json]:
+def restore(session_id: str) -> list[Json]:
     kept = json.loads((FOLDER / session_id).read_text(encoding="utf-8"))
     sessions[session_id] = [] if "forgets" in TRAITS else list(kept)
     return kept
 
 
-def begin(said: list[Json]) -> Json:
+def create(said: list[Json]) -> Json:
     session_id = f"s{len(list(FOLDER.iterdir())) + 1}"
     sessions[session_id] = said
     save(session_id)
@@ -89,15 +89,15 @@ def begin(said: list[Json]) -> Json:
 
 
 def replay(session_id: str) -> Json:
-    for it in bring_back(session_id):
+    for it in restore(session_id):
         if it["role"] == "tool":
-            tell(session_id, "tool_call", toolCallId="t1", title="Read", status="completed")
+            send_update(session_id, "tool_call", toolCallId="t1", title="Read", status="completed")
         else:
-            say(session_id, it["role"], it["content"])
+            send_chunk(session_id, it["role"], it["content"])
     return {}
 
 
-def greet() -> Json:
+def initialize() -> Json:
     own = {name: {} for name in TRAITS - {"load", "forgets"}}
     capabilities = {"loadSession": "load" in TRAITS, "sessionCapabilities": own}
     info = {"name": "thinking", "version": "1"}
@@ -113,17 +113,17 @@ def answer(method: str, params: Json) -> Json:
     result: Json = {}
     match method.removeprefix("session/"):
         case "initialize":
-            result = greet()
+            result = initialize()
         case "new":
-            result = begin([])
+            result = create([])
         case "fork":
-            result = begin(list(bring_back(session_id)))
+            result = create(list(restore(session_id)))
         case "prompt":
             result = prompt(session_id, params["prompt"])
         case "load":
             result = replay(session_id)
         case "resume":
-            bring_back(session_id)
+            restore(session_id)
         case "list":
             result = listed(params.get("cwd", "/"))
         case "delete":

@@ -1,4 +1,4 @@
-"""What OpenCode writes, a database or trees of files: every type of record, and every trap."""
+"""Generate databases and files of OpenCode, with every type of record and every trap."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ _PNG = "iVBORw0KGgo="
 
 
 class Message(Struct):
-    """A message, with its parts by their ids."""
+    """A message, with its parts by id."""
 
     id: str
     at: int
@@ -80,7 +80,7 @@ class OpenCode:
     # -- messages -----------------------------------------------------------------------
 
     def user(self, *parts: Json, **fields: object) -> str:
-        """Write what the user has said; return the id of the message."""
+        """Add a message of the user; return its id."""
         at = self.tick()
         about = {
             "role": "user",
@@ -91,7 +91,7 @@ class OpenCode:
         return self._put(at, {**about, **fields}, parts)
 
     def agent(self, *parts: Json, finish: str | None = "stop", **fields: object) -> str:
-        """Write what the agent has said and done, to its end."""
+        """Add a completed message of the agent; return its id."""
         at = self.tick()
         ended = self.number + 1 + len(parts)
         data: Json = {
@@ -119,23 +119,23 @@ class OpenCode:
         self.agent(STEP, said(f"Answer {number}"), FINISH)
 
     def event(self, kind: str, **data: object) -> str:
-        """Write a message as the newest version does."""
+        """Add a message in the format of the newest version."""
         at = self.tick()
         message_id = self._name("msg")
         self.events.append((message_id, kind, at, {"time": {"created": at}, **data}))
         return message_id
 
-    # -- where it is kept ---------------------------------------------------------------
+    # -- files and databases ------------------------------------------------------------
 
     def to_database(self, path: Path) -> Path:
-        """Write the session into a database, which is made if it is not there."""
+        """Write the session to a database, which is created if necessary."""
         db = open_database(path)
         self.into(db)
         db.close()
         return path
 
     def into(self, db: apsw.Connection) -> None:
-        """Write the session as it is now into an open database."""
+        """Write the current session to an open database."""
         fields = self.fields
         last = BEGIN + self.number * 1000
         revert = json.dumps(fields["revert"]) if "revert" in fields else None
@@ -150,17 +150,17 @@ class OpenCode:
                 "values (?1, 'global', '', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
                 [row],
             )
-            for it in self.messages:
-                message = (it.id, self.id, it.at, last, words(it.data))
+            for value in self.messages:
+                message = (value.id, self.id, value.at, last, words(value.data))
                 _write(db, "insert or replace into message values (?, ?, ?, ?, ?)", [message])
                 parts = [
-                    (name, it.id, self.id, it.at, last, words(part))
-                    for name, part in it.parts.items()
+                    (name, value.id, self.id, value.at, last, words(part))
+                    for name, part in value.parts.items()
                 ]
                 _write(db, "insert or replace into part values (?, ?, ?, ?, ?, ?)", parts)
             todos = [
-                (self.id, it["content"], it["status"], it["priority"], place, last, last)
-                for place, it in enumerate(self.todos)
+                (self.id, item["content"], item["status"], item["priority"], place, last, last)
+                for place, item in enumerate(self.todos)
             ]
             _write(db, "insert or replace into todo values (?, ?, ?, ?, ?, ?, ?)", todos)
             events = [
@@ -172,14 +172,14 @@ class OpenCode:
             )
 
     def to_tree(self, data: Path, project: str = "abc") -> Path:
-        """Write the session as files of the later tree; return the session's own."""
+        """Write the session as files of the later tree; return the session's own file."""
         storage = data / "storage"
         about = {k: v for k, v in self.fields.items() if k not in {"archived", "parentID"} and v}
         path = _file(storage / "session" / project / f"{self.id}.json", {**about, **self._about()})
-        for it in self.messages:
-            _file(storage / "message" / self.id / f"{it.id}.json", _named(it))
-            for name, part in it.parts.items():
-                _file(storage / "part" / it.id / f"{name}.json", part)
+        for message in self.messages:
+            _file(storage / "message" / self.id / f"{message.id}.json", _named(message))
+            for name, part in message.parts.items():
+                _file(storage / "part" / message.id / f"{name}.json", part)
         if self.todos:
             _file(storage / "todo" / f"{self.id}.json", self.todos)
         return path
@@ -188,10 +188,10 @@ class OpenCode:
         """Write the session as files of the first tree."""
         base = data / "project" / project / "storage" / "session"
         path = _file(base / "info" / f"{self.id}.json", {**self.fields, **self._about()})
-        for it in self.messages:
-            _file(base / "message" / self.id / f"{it.id}.json", _named(it))
-            for name, part in it.parts.items():
-                _file(base / "part" / self.id / it.id / f"{name}.json", part)
+        for message in self.messages:
+            _file(base / "message" / self.id / f"{message.id}.json", _named(message))
+            for name, part in message.parts.items():
+                _file(base / "part" / self.id / message.id / f"{name}.json", part)
         return path
 
     def _about(self) -> Json:
@@ -207,7 +207,7 @@ class OpenCode:
 
 
 def open_database(path: Path) -> apsw.Connection:
-    """Open a database as OpenCode does, and make it if it is not there."""
+    """Open a database as OpenCode does; create it if necessary."""
     path.parent.mkdir(parents=True, exist_ok=True)
     is_new = not path.exists()
     db = apsw.Connection(str(path))
@@ -226,7 +226,7 @@ def _write(db: apsw.Connection, statement: str, rows: list[tuple[Any, ...]] | No
 
 
 def words(value: object) -> str:
-    """Write a record; what is text already is torn, and written as it is."""
+    """Return a record as JSON. A text is a damaged record, and is returned unchanged."""
     compact = (",", ":")
     is_torn = isinstance(value, str)
     return value if is_torn else json.dumps(value, ensure_ascii=False, separators=compact)
@@ -289,9 +289,9 @@ def patch(*lines: str) -> str:
 
 def everything() -> OpenCode:
     """Return a session with every type of part, and every trap."""
-    it = OpenCode(title="Doing everything")
+    session = OpenCode(title="Doing everything")
     a_py = f"{CWD}/a.py"
-    it.user(
+    session.user(
         said("Look at this \u2028 and \x85 that"),
         said("Called the Read tool", synthetic=True),
         said("not for the model", ignored=True),
@@ -302,7 +302,7 @@ def everything() -> OpenCode:
         shown("data:text/plain,plain", "text/plain", "odd.txt"),
         {"type": "agent", "name": "general", "source": {"value": "@general"}},
     )
-    it.agent(
+    session.agent(
         STEP,
         thought("I should read it."),
         said("Reading.", time={}),
@@ -316,7 +316,7 @@ def everything() -> OpenCode:
         FINISH,
         finish="tool-calls",
     )  # fmt: skip
-    it.agent(
+    session.agent(
         STEP,
         called("edit", {"filePath": a_py, "oldString": "one", "newString": "1"}, "Edited",
                filediff={"file": a_py, "patch": patch("@@ -1,2 +1,2 @@", "-one", "+1", " two",
@@ -356,57 +356,59 @@ def everything() -> OpenCode:
         shown(f"data:image/png;base64,{_PNG}", "image/png"),
         FINISH,
     )  # fmt: skip
-    # Typed while the agent was at work, which heard it on its way.
-    it.user(said("Run the tests"))
-    working = it.agent(called("bash", {"command": "make test"}, "ok"), finish="tool-calls")
-    it.messages[-1].data["time"]["completed"] = BEGIN + (it.number + 5) * 1000
-    it.user(said("And quickly!"))
-    it.agent(said("As you like."), finish="length", parentID=working)
-    # Compacted by itself, and the tool has asked again what was asked.
-    it.user(said("Too much"))
-    it.user({"type": "compaction", "auto": True, "overflow": True})
-    it.agent(said("We did this and that."), summary=True, mode="compaction")
-    it.user(said("Too much"))
-    it.user(said("Continue if you have next steps", synthetic=True))
-    it.agent(said("Less now."))
-    # Compacted by hand, and as older versions did it.
-    it.user({"type": "compaction", "auto": False})
-    it.agent(thought("hm"), said("All until here."), summary=True)
-    it.agent(said("And once more."), summary=True)
-    it.user({"type": "subtask", "prompt": "Review it", "description": "Review", "agent": "general",
-             "command": "review"})  # fmt: skip
-    it.agent(called("task", {"description": "Review"}, "fine", call="call_review"), finish="stop")
-    it.user(said("The following tool was executed by the user", synthetic=True))
-    it.agent(called("bash", {"command": "date"}, "today", call="call_date"), finish=None)
-    it.user(said("Fail"))
-    it.agent(finish=None, error={"name": "APIError", "data": {"message": "Overloaded"}})
-    it.user(said("Stop"))
-    it.agent(
+    # Typed while the agent was working, and delivered within the turn.
+    session.user(said("Run the tests"))
+    working = session.agent(called("bash", {"command": "make test"}, "ok"), finish="tool-calls")
+    session.messages[-1].data["time"]["completed"] = BEGIN + (session.number + 5) * 1000
+    session.user(said("And quickly!"))
+    session.agent(said("As you like."), finish="length", parentID=working)
+    # Compacted automatically; the tool has sent the last prompt again.
+    session.user(said("Too much"))
+    session.user({"type": "compaction", "auto": True, "overflow": True})
+    session.agent(said("We did this and that."), summary=True, mode="compaction")
+    session.user(said("Too much"))
+    session.user(said("Continue if you have next steps", synthetic=True))
+    session.agent(said("Less now."))
+    # Compacted by the user, and by an older version.
+    session.user({"type": "compaction", "auto": False})
+    session.agent(thought("hm"), said("All until here."), summary=True)
+    session.agent(said("And once more."), summary=True)
+    session.user({"type": "subtask", "prompt": "Review it", "description": "Review",
+                  "agent": "general", "command": "review"})  # fmt: skip
+    session.agent(
+        called("task", {"description": "Review"}, "fine", call="call_review"), finish="stop"
+    )
+    session.user(said("The following tool was executed by the user", synthetic=True))
+    session.agent(called("bash", {"command": "date"}, "today", call="call_date"), finish=None)
+    session.user(said("Fail"))
+    session.agent(finish=None, error={"name": "APIError", "data": {"message": "Overloaded"}})
+    session.user(said("Stop"))
+    session.agent(
         said("I sh"), running("bash", {"command": "sleep 9"}, output="zzz"), finish=None,
         error={"name": "MessageAbortedError", "data": {"message": "Aborted"}},
     )  # fmt: skip
-    it.user(said("Refuse"))
-    it.agent(finish="content-filter")
-    it.user(said("Once more"))
-    it.agent(running("write", {}, "pending"), said("cut off"), finish=None)
-    it.messages[-1].data["time"].pop("completed")
-    it.todos = [{"content": "Rest", "status": "pending", "priority": "medium"}]
-    return it
+    session.user(said("Refuse"))
+    session.agent(finish="content-filter")
+    session.user(said("Once more"))
+    session.agent(running("write", {}, "pending"), said("cut off"), finish=None)
+    session.messages[-1].data["time"].pop("completed")
+    session.todos = [{"content": "Rest", "status": "pending", "priority": "medium"}]
+    return session
 
 
 def newest() -> OpenCode:
-    """Return a session as the newest version writes it, with every type of message."""
-    it = OpenCode(title="Of today")
-    it.event("agent-switched", agent="build")
-    it.event("model-switched", model={"id": "m"})
-    it.event("system", text="You are helpful")
-    it.event(
+    """Return a session in the format of the newest version, with every type of message."""
+    session = OpenCode(title="Of today")
+    session.event("agent-switched", agent="build")
+    session.event("model-switched", model={"id": "m"})
+    session.event("system", text="You are helpful")
+    session.event(
         "user", text="Look at it", agents=[],
         files=[{"uri": f"file://{CWD}/a.py", "mime": "text/plain", "name": "a.py"}],
     )  # fmt: skip
-    it.event("synthetic", text="The user was not asked", sessionID=it.id)
+    session.event("synthetic", text="The user was not asked", sessionID=session.id)
     time = {"created": BEGIN, "ran": BEGIN + 4000, "completed": BEGIN + 5000}
-    it.event(
+    session.event(
         "assistant", agent="build", finish="tool-calls",
         content=[
             {"type": "reasoning", "id": "r1", "text": "Hm."},
@@ -428,30 +430,31 @@ def newest() -> OpenCode:
         ],
         time={"created": BEGIN + 3000, "completed": BEGIN + 6000},
     )  # fmt: skip
-    it.event("compaction", reason="auto", summary="It was looked at.", recent="")
-    it.event("assistant", agent="build", finish="stop", content=[
+    session.event("compaction", reason="auto", summary="It was looked at.", recent="")
+    session.event("assistant", agent="build", finish="stop", content=[
         {"type": "text", "id": "t2", "text": "Seen."}],
         time={"created": BEGIN + 7000, "completed": BEGIN + 8000})  # fmt: skip
-    it.event("shell", callID="s1", command="date", output="today\n",
-             time={"created": BEGIN + 9000, "completed": BEGIN + 9500})  # fmt: skip
-    it.event("user", text="And now?")
-    it.event("assistant", agent="build", content=[], error={"type": "unknown", "message": "no"},
-             time={"created": BEGIN + 11000})  # fmt: skip
-    it.event("mystery", text="?")
-    return it
+    session.event("shell", callID="s1", command="date", output="today\n",
+                  time={"created": BEGIN + 9000, "completed": BEGIN + 9500})  # fmt: skip
+    session.event("user", text="And now?")
+    session.event("assistant", agent="build", content=[],
+                  error={"type": "unknown", "message": "no"},
+                  time={"created": BEGIN + 11000})  # fmt: skip
+    session.event("mystery", text="?")
+    return session
 
 
 def first_version() -> OpenCode:
-    """Return a session as the first version wrote it: messages have their parts inside."""
-    it = OpenCode(title="Of old", directory=None)
-    it.user(role="user")
-    about = {"time": {"created": BEGIN + 1000}, "sessionID": it.id, "tool": {}}
-    it.messages[-1].data = {"role": "user", "metadata": about, "parts": [said("Read it")]}
-    it.tick()
+    """Return a session in the format of the first version: messages contain their parts."""
+    session = OpenCode(title="Of old", directory=None)
+    session.user(role="user")
+    about = {"time": {"created": BEGIN + 1000}, "sessionID": session.id, "tool": {}}
+    session.messages[-1].data = {"role": "user", "metadata": about, "parts": [said("Read it")]}
+    session.tick()
     made = {"state": "result", "toolCallId": "c1", "toolName": "read",
             "args": {"filePath": "/a.py"}, "result": "one"}  # fmt: skip
-    it.agent()
-    it.messages[-1].data = {
+    session.agent()
+    session.messages[-1].data = {
         "role": "assistant",
         "metadata": {
             "time": {"created": BEGIN + 2000, "completed": BEGIN + 9000},
@@ -467,29 +470,31 @@ def first_version() -> OpenCode:
             said("It says one."),
         ],
     }  # fmt: skip
-    return it
+    return session
 
 
 def damaged() -> OpenCode:
-    """Return a session as crashes and strange hands leave it."""
-    it = OpenCode(title=" \n")
-    it.turn(1)
-    it.user(said("Half a character: \N{GRINNING FACE}"))
-    it.messages[-1].parts["prt_z1"] = '{"type":"text","text":"cut o'
-    it.messages[-1].parts["prt_z2"] = "[1]"
-    it.messages[-1].parts["prt_z3"] = r'{"type":"text","text":"half \ud83d"}'
-    it.messages[-1].parts["prt_z4"] = {"type": "text", "text": 7, "synthetic": "no"}
-    it.messages[-1].parts["prt_z5"] = {"type": 5}
-    it.messages[-1].parts["prt_z6"] = {"type": "hologram"}
-    it.agent(
+    """Return a session with all kinds of damage."""
+    session = OpenCode(title=" \n")
+    session.turn(1)
+    session.user(said("Half a character: \N{GRINNING FACE}"))
+    session.messages[-1].parts["prt_z1"] = '{"type":"text","text":"cut o'
+    session.messages[-1].parts["prt_z2"] = "[1]"
+    session.messages[-1].parts["prt_z3"] = r'{"type":"text","text":"half \ud83d"}'
+    session.messages[-1].parts["prt_z4"] = {"type": "text", "text": 7, "synthetic": "no"}
+    session.messages[-1].parts["prt_z5"] = {"type": 5}
+    session.messages[-1].parts["prt_z6"] = {"type": "hologram"}
+    session.agent(
         {"type": "tool"}, {"type": "tool", "tool": 5, "callID": [], "state": "done"},
         called("edit", "no object"), called("edit", {"filePath": 3}, filediff=[1]),
         called("todowrite", {"todos": [1, {"content": 5}]}), {"type": "hologram"},
         finish=7, error=None,
     )  # fmt: skip
-    it.agent(finish=None, error="odd", time={"created": "then"})
-    it.messages.append(Message("msg_z1", BEGIN + 10**6, {}, {}))
-    it.messages.append(Message("msg_z2", BEGIN + 10**6, {"role": "king"}, {"prt_k": said("We")}))
+    session.agent(finish=None, error="odd", time={"created": "then"})
+    session.messages.append(Message("msg_z1", BEGIN + 10**6, {}, {}))
+    session.messages.append(
+        Message("msg_z2", BEGIN + 10**6, {"role": "king"}, {"prt_k": said("We")})
+    )
     torn: Any = '{"role":"user"'
-    it.messages.append(Message("msg_z3", BEGIN + 10**6, torn, {"prt_t": said("lost")}))
-    return it
+    session.messages.append(Message("msg_z3", BEGIN + 10**6, torn, {"prt_t": said("lost")}))
+    return session

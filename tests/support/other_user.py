@@ -1,17 +1,17 @@
-"""Being somebody else for a while, who may not read or write everything."""
+"""Run a part of a test as an unprivileged user."""
 
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
 
-_STRANGER = 65534
+_NOBODY = 65534
 
 
 @contextmanager
 def as_stranger() -> Generator[None]:
-    """Be somebody who may do no more than others."""
+    """Switch to an unprivileged user if the tests run as root."""
     own = os.geteuid()
-    os.seteuid(_STRANGER if own == 0 else own)
+    os.seteuid(_NOBODY if own == 0 else own)
     try:
         yield
     finally:

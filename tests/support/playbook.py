@@ -1,39 +1,39 @@
-"""Plays a conversation through the relay, and writes down what the relay makes of it.
+"""Play a conversation through the engine, and write down the steps of the engine.
 
-A script is what both sides say, and what came of it:
+A script has the messages of both peers, and the effects of each:
 
-    -- a remark
-    c> LINE         the client sends a line        a> LINE     the agent does
+    -- a comment
+    c> LINE         the client sends a line        a> LINE     the agent sends a line
     c+ LINE         … in the same read as the line before      a+ LINE
     wait SECONDS    time passes
     silent          the agent closes its output
-    ended CODE|SIGNAL LAST WORDS     the agent ends
+    ended CODE|SIGNAL STDERR TAIL    the agent exits
 
-    meets NUMBERS   the requirements that the script is about
-    with FLAGS      strict, no-handover, takeover: what the user asked for
-    speaks CLIENT AGENT      the versions of the protocol that the two speak
-    agent NAME METHODS       the agent has answered `initialize`, and offers these
-    open ID [MODE]           a session was made in /p
-    said ID PROMPT | ANSWER  a turn was had in it
-    imported ID TOOL PROMPT | ANSWER     a session of another tool's was imported
-    helper ID TOOL PROMPT | ANSWER       … one of a sub-agent of c1
-    homeless ID TOOL PROMPT | ANSWER     … one whose folder nobody knows
-    titled ID TITLE          the user has named it
-    held ID                  another process drives it
-    freed ID                 … and has let it go
-    deleted ID               it was deleted elsewhere
+    meets NUMBERS   the requirements that the script tests
+    with FLAGS      the options of the user: strict, no-handover, takeover
+    speaks CLIENT AGENT      the protocol versions of client and agent
+    agent NAME METHODS       the agent has answered `initialize`, and offers these methods
+    open ID [MODE]           a session was created in /p
+    said ID PROMPT | ANSWER  the session has had this turn
+    imported ID TOOL PROMPT | ANSWER     a session of another tool was imported
+    helper ID TOOL PROMPT | ANSWER       … a session of a sub-agent of c1
+    homeless ID TOOL PROMPT | ANSWER     … a session whose folder is unknown
+    titled ID TITLE          the user has named the session
+    held ID                  another process holds the lease
+    freed ID                 … and has released it
+    deleted ID               the session was deleted by another process
     erased ID                its record is gone
-    broken WORDS             the agent will not start again, for that reason
-    lost                     the store does not work      found    it works again
-    killed          everything is killed, and Rekindle is started again
+    broken REASON            the agent cannot be started again, for this reason
+    lost                     the store fails              found    it works again
+    killed          all processes are killed, and Rekindle is started again
 
-    #  …            what is recorded, and `# sync` where it must reach the disk
-    *  …            what is done besides
-    <a LINE         what the agent gets            <c LINE     what the client gets
-    !  …            what the user is told
+    #  …            a recorded change, and `# sync` where it must reach the disk
+    *  …            another effect
+    <a LINE         a line to the agent            <c LINE     a line to the client
+    !  …            a report to the user
 
-Times are 1, 2, 3 … in the order of reads. A recorded line is written out only where it
-is not the line that was received. What is under `with` to `killed` is not written down.
+Times are 1, 2, 3 … in the order of reads. A recorded line is shown only if it differs from the
+received line. The effects of the commands from `with` to `killed` are not shown.
 """
 
 import json
@@ -42,8 +42,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rekindle.errors import StoreUnavailable
-from rekindle.importers.base import Tally
-from rekindle.importers.entry_builder import Teller
+from rekindle.importers.base import EntryCounts
+from rekindle.importers.entry_builder import EntryBuilder
 from rekindle.model import (
     AgentIdentity,
     Change,
@@ -65,31 +65,31 @@ from rekindle.proxy.step import AGENT, AgentExit, Peer, Step
 from rekindle.runtime.query_handler import QueryHandler
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
-from rekindle.transfer.merge import stretches
+from rekindle.transfer.batch_writer import entry_batches
 
 T = TypeVar("T")
 
 CLIENT = Peer(1)
 PEERS = {"c": CLIENT, "a": AGENT}
-OTHER = LeaseHolder(token="other", pid=7, host="elsewhere")  # noqa: S106 - no password
+OTHER = LeaseHolder(token="other", pid=7, machine="elsewhere")  # noqa: S106 - no password
 
 
 class Record:
-    """The recorder's part: a store that can be lost."""
+    """A stand-in for the recorder: a store that can fail."""
 
     def __init__(self) -> None:
         self.store = MemoryStore()
         self.is_lost = False
 
     def ask(self, question: Callable[[Store], T]) -> T:
-        """Ask the store something."""
+        """Run a query on the store."""
         if self.is_lost:
             raise StoreUnavailable("the store is gone")
         return question(self.store)
 
 
 class Playbook:
-    """Conversations over one store."""
+    """Plays scripts over one store."""
 
     def __init__(self) -> None:
         self.record = Record()
@@ -100,11 +100,11 @@ class Playbook:
         self.client_version = self.agent_version = 1
         self.wake_us: int | None = None
         self.out: list[str] = []
-        self.told_user: list[str] = []
+        self.reports: list[str] = []
         self.start()
 
     def start(self) -> None:
-        """Begin with a relay that knows nothing."""
+        """Start with a new engine."""
         self.starts += 1
         settings = EngineSettings(
             command=("agent", "acp"),
@@ -113,19 +113,19 @@ class Playbook:
             may_hand_over="no-handover" not in self.flags,
             may_take_over="takeover" in self.flags,
         )
-        self.relay = Engine(settings)
-        self.holder = LeaseHolder(token=f"t{self.starts}", pid=self.starts, host="here")
-        self.answers = QueryHandler(self.record, self.holder, self.start_agent)  # type: ignore[arg-type]
-        self.wont_start: str | None = None
+        self.engine = Engine(settings)
+        self.holder = LeaseHolder(token=f"t{self.starts}", pid=self.starts, machine="here")
+        self.query_handler = QueryHandler(self.record, self.holder, self.start_agent)  # type: ignore[arg-type]
+        self.start_error: str | None = None
 
     def start_agent(self) -> str | None:
-        """Let the agent be started again."""
-        return self.wont_start
+        """Answer the engine's request to start the agent again; return the error, if any."""
+        return self.start_error
 
     # -- the script ---------------------------------------------------------------------
 
     def play(self, script: str) -> str:
-        """Return the script with the relay's part as it is now."""
+        """Return the script with the effects that the engine has now."""
         read: tuple[Peer, list[str]] | None = None
         for line in [*script.splitlines(), ""]:
             mark, _, rest = line.partition(" ")
@@ -152,13 +152,13 @@ class Playbook:
         self.start()
 
     def do_meets(self, _: str) -> None:
-        """Name the requirements that this script is about."""
+        """Ignore the numbers of requirements: `tests/test_requirements.py` reads them."""
 
     def do_speaks(self, versions: str) -> None:
         self.client_version, self.agent_version = map(int, versions.split())
 
-    def greet(self, words: str) -> tuple[Any, Any]:
-        """Return how a client and an agent greet each other."""
+    def initialize(self, words: str) -> tuple[Any, Any]:
+        """Return the params and the result of `initialize`."""
         name, *offered = words.split()
         info = {"name": name, "version": "1"}
         if self.client_version == 1:
@@ -166,15 +166,15 @@ class Playbook:
         else:
             params = {"protocolVersion": 2, "info": {"name": "c", "version": "1"}}
         if self.agent_version == 1:
-            return params, self.greeting_of_v1(words)
+            return params, self.initialize_result_v1(words)
         session: Any = {it: {} for it in offered}
         return params, {"protocolVersion": 2, "info": info, "capabilities": {"session": session}}
 
     def do_agent(self, words: str) -> None:
-        self.exchange("initialize", *self.greet(words))
+        self.exchange("initialize", *self.initialize(words))
 
-    def greeting_of_v1(self, words: str) -> Any:  # noqa: ANN401 - JSON
-        """Return a version 1 agent's answer to `initialize`."""
+    def initialize_result_v1(self, words: str) -> Any:  # noqa: ANN401 - JSON
+        """Return the result of `initialize` of a version 1 agent."""
         name, *offered = words.split()
         session = {it: {} for it in offered if it not in {"load", "embedded"}}
         capabilities = {
@@ -205,17 +205,17 @@ class Playbook:
     def do_imported(self, words: str, cwd: str | None = "/p", parent_id: str | None = None) -> None:
         session_id, tool, turn = words.split(" ", 2)
         prompt, answer = turn.split(" | ")
-        teller = Teller(session_id, tally := Tally(), self.now)
-        teller.prompt("p1", [{"type": "text", "text": prompt}])
-        teller.agent(answer, "m1")
-        teller.end()
+        builder = EntryBuilder(session_id, counts := EntryCounts(), self.now)
+        builder.add_prompt("p1", [{"type": "text", "text": prompt}])
+        builder.add_agent_text(answer, "m1")
+        builder.end_turn()
         agent = AgentIdentity(name=tool, version="1")
-        origin = Origin(tool=tool, path="/f", entries=tally.entries)
+        origin = Origin(tool=tool, path="/f", entries=counts.entries)
         self.record.store.write([
             Opened(
                 session_id=session_id, at_us=self.now, agent=agent, cwd=cwd, parent_id=parent_id
             ),
-            *stretches(session_id, teller.take()),
+            *entry_batches(session_id, builder.take_entries()),
             Counted(session_id=session_id, at_us=self.now, turns=1, messages=2),
             Imported(session_id=session_id, at_us=self.now, origin=origin),
         ])  # fmt: skip
@@ -232,10 +232,10 @@ class Playbook:
         self.record.store.write([titled])
 
     def do_held(self, session_id: str) -> None:
-        self.record.store.claim(session_id, OTHER, takeover=True)
+        self.record.store.acquire_lease(session_id, OTHER, takeover=True)
 
     def do_freed(self, session_id: str) -> None:
-        self.record.store.release(OTHER, session_id)
+        self.record.store.release_leases(OTHER, session_id)
 
     def do_deleted(self, session_id: str) -> None:
         self.record.store.write([Deleted(session_id=session_id, at_us=self.now)])
@@ -250,18 +250,18 @@ class Playbook:
         self.record.is_lost = False
 
     def do_broken(self, why: str) -> None:
-        self.wont_start = why
+        self.start_error = why
 
     def do_killed(self, _: str) -> None:
-        self.record.store.release(self.holder)
+        self.record.store.release_leases(self.holder)
         self.start()
 
     def do_wait(self, seconds: str) -> None:
         self.now += int(float(seconds) * 1e6)
-        self.write_down(self.relay.tick(self.now), [])
+        self.run_step(self.engine.tick(self.now), [])
 
     def do_silent(self, _: str) -> None:
-        self.relay.agent_closed_output()
+        self.engine.agent_closed_output()
 
     def do_ended(self, words: str) -> None:
         how, _, last_words = words.partition(" ")
@@ -272,12 +272,12 @@ class Playbook:
             signal=how if is_signal else None,
             stderr_tail=tuple(last_words.split("|")) if last_words else (),
         )
-        self.write_down(self.relay.agent_exited(ended, self.now), [])
+        self.run_step(self.engine.agent_exited(ended, self.now), [])
 
-    # -- what comes of it ---------------------------------------------------------------
+    # -- effects ---------------------------------------------------------------
 
     def exchange(self, method: str, params: object, result: object, *meanwhile: object) -> None:
-        """Let the client ask and the agent answer, without writing it down."""
+        """Let the client send a request and the agent respond, without writing it down."""
         self.asked += 1
         kept = len(self.out)
         request = {"id": self.asked, "method": method, "params": params}
@@ -287,45 +287,45 @@ class Playbook:
         del self.out[kept:]
 
     def receive(self, peer: Peer, lines: list[str]) -> None:
-        """Let the relay receive what one read brings."""
+        """Let the engine receive the lines of one read."""
         self.now += 1
         received = [line.encode() for line in lines]
-        step = self.relay.receive(peer, b"\n".join(received), self.now)
-        self.write_down(step, received)
+        step = self.engine.receive(peer, b"\n".join(received), self.now)
+        self.run_step(step, received)
 
-    def sent(self, to: Peer, line: bytes) -> None:
-        """Take note of a line that was sent."""
+    def on_sent(self, to: Peer, line: bytes) -> None:
+        """Do nothing. A subclass can look at each line that the engine sends."""
 
-    def write_down(self, step: Step, received: list[bytes]) -> None:
-        """Write a step down, and carry it out."""
-        self.carry_out(step, received)
+    def run_step(self, step: Step, received: list[bytes]) -> None:
+        """Apply a step, and write down its effects."""
+        self.apply_step(step, received)
         if self.wake_us is not None:
             self.out.append(f"*  waits {(self.wake_us - self.now) / 1e6:g} s at most")
 
-    def carry_out(self, step: Step, received: list[bytes]) -> None:
-        """Write down what a step says, and what its questions lead to, one after the other."""
+    def apply_step(self, step: Step, received: list[bytes]) -> None:
+        """Write down the effects of a step, then of the steps that its queries lead to."""
         if not self.record.is_lost:
             self.record.store.write(step.changes)
-        said = [words for change in step.changes for words in say(change, received)]
-        self.out += [f"#  {words}" for words in said]
+        lines = [line for change in step.changes for line in describe_change(change, received)]
+        self.out += [f"#  {line}" for line in lines]
         if step.sync:
             self.out.append("#  sync")
         for mark, sent in (("<a", step.to_agent), ("<c", step.to_clients.get(CLIENT, []))):
             for line in (line for lines in sent for line in lines.split(b"\n")):
                 self.out.append(f"{mark} {line.decode()}")
-                self.sent(PEERS[mark[1]], line)
+                self.on_sent(PEERS[mark[1]], line)
         self.out += [f"!  {it.text}" + f": {it.quote}" * bool(it.quote) for it in step.reports]
-        self.told_user += [it.text for it in step.reports]
+        self.reports += [it.text for it in step.reports]
         self.wake_us = step.wake_us
         for posed in step.queries:
             if isinstance(posed.query, StartAgent):
                 self.out.append("*  the agent is started again")
-            answer = self.answers.answer(posed.query)
-            self.carry_out(self.relay.answer(posed.flow, answer, self.now), received)
+            answer = self.query_handler.answer(posed.query)
+            self.apply_step(self.engine.answer(posed.flow, answer, self.now), received)
 
 
-def say(change: Change, received: list[bytes]) -> list[str]:
-    """Put a change into words."""
+def describe_change(change: Change, received: list[bytes]) -> list[str]:
+    """Return the lines that describe a change."""
     match change:
         case EntryBatch():
             head = f"{change.session_id} {change.side} {change.kind}"
@@ -334,7 +334,7 @@ def say(change: Change, received: list[bytes]) -> list[str]:
                 head if line in received else f"{head} {line.decode()}" for line in change.lines
             ]
         case Opened():
-            told = {
+            fields = {
                 "cwd": change.cwd,
                 "directories": change.directories or None,
                 "parent": change.parent_id,
@@ -343,7 +343,7 @@ def say(change: Change, received: list[bytes]) -> list[str]:
                 "command": change.agent and " ".join(change.agent.command),
                 "as": change.agent_session_id,
             }
-            words = [f"{name}={value}" for name, value in told.items() if value is not None]
+            words = [f"{name}={value}" for name, value in fields.items() if value is not None]
             return [" ".join([change.session_id, "opened", *words])]
         case Titled():
             return [f"{change.session_id} titled by {change.source}: {change.title}"]
@@ -356,7 +356,7 @@ def say(change: Change, received: list[bytes]) -> list[str]:
 
 
 def play_file(path: Path, *, update: bool) -> tuple[str, str]:
-    """Return a script as it is, and as it plays now; with `update`, write it anew."""
+    """Return a script as it is, and as it plays now. With `update`, rewrite the file."""
     script = path.read_text(encoding="utf-8")
     played = Playbook().play(script)
     if update:

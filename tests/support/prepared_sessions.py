@@ -1,33 +1,37 @@
-"""A session to go on with, recorded before real agents; and the command line as scripts use it."""
+"""Sessions recorded with real agents, and runs of the command line without a terminal."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import warm_start
 from rekindle.model import AgentIdentity, Opened
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
+from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, Client
 
-STOPPING = (sys.executable, str(Path(__file__).parents[1] / "agents" / "stopping.py"))
+STOPPING = (
+    sys.executable,
+    str(Path(__file__).parents[1] / "agents" / "agent_chosen_stop_reason.py"),
+)
 HARMFUL = ("\x1b]", "\x1b[2J", "\x9b", "\x07")
-"""What no terminal may get from an agent."""
+"""Sequences of an agent that must not reach a terminal."""
 
 
 def record(store: Path, cwd: Path, *prompts: str, agent: tuple[str, ...] = EXAMPLE_AGENT) -> str:
-    """Record a session in that folder; return its id."""
+    """Record a session in a folder; return its id."""
     client = Client(*REKINDLE, "run", "--store", store, "--", *agent)
     client.call("initialize", {"protocolVersion": 1})
     session_id = client.new(str(cwd))
-    for words in prompts:
-        client.prompt(session_id, words)
+    for prompt in prompts:
+        client.prompt(session_id, prompt)
     client.end()
     client.close()
     return session_id
 
 
 def alter(store: Path, session_id: str, *command: str, cwd: str | None = None) -> None:
-    """Let a session have been recorded with another command, or in another folder."""
+    """Change the recorded command or folder of a session."""
     agent = AgentIdentity(name="other", command=command)
     with SqliteStore(store) as opened:
         opened.write([Opened(session_id=session_id, at_us=1, agent=agent, cwd=cwd)])
@@ -37,12 +41,12 @@ def cli(
     *arguments: str | Path, stdin: str = "", cwd: Path | None = None, **environ: str
 ) -> "subprocess.CompletedProcess[str]":
     """Run a command to its end."""
-    return subprocess.run(
+    return warm_start.run(
         [*REKINDLE, *arguments],
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
         cwd=cwd,
         env=os.environ | environ,

@@ -1,12 +1,10 @@
-"""A terminal for tests: starts a program in one, types, and waits for what is shown."""
+"""A terminal for tests: it starts a program, types, and waits for output."""
 
 import fcntl
 import os
 import re
 import select
 import struct
-import subprocess
-import sys
 import termios
 import time
 from collections.abc import Mapping
@@ -14,21 +12,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from stdio_client import PATIENCE, REKINDLE
+import warm_start
+from stdio_client import REKINDLE, TIMEOUT
 
 _CLEARED = "\r\x1b[2K"
 _UP_AND_CLEARED = "\x1b[1A\x1b[2K"
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[=>78]|\x1b\][^\x07]*\x07")
-# Takes the terminal on its stdin for its own, so that Ctrl-C is a signal, and becomes the program.
-_IN_TERMINAL = """
-import fcntl, os, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execv(sys.argv[1], sys.argv[1:])
-"""
 
 
 class Terminal:
-    """`rekindle` in a terminal. Every wait is bounded."""
+    """`rekindle` on a terminal. Every wait is bounded."""
 
     def __init__(
         self,
@@ -38,20 +31,24 @@ class Terminal:
         columns: int = 80,
         **environ: str,
     ) -> None:
-        self._own, theirs = os.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        # Nobody is here to tell where the cursor is.
-        around: Mapping[str, str] = {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "PAGER": "cat"}
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _IN_TERMINAL, *REKINDLE, *arguments],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
+        self._fd, other_end = os.openpty()
+        fcntl.ioctl(other_end, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        # The terminal does not answer requests for the cursor position.
+        variables: Mapping[str, str] = {
+            "TERM": "xterm",
+            "PROMPT_TOOLKIT_NO_CPR": "1",
+            "PAGER": "cat",
+        }
+        self.process = warm_start.Popen(
+            [*REKINDLE, *arguments],
+            terminal=True,
+            stdin=other_end,
+            stdout=other_end,
+            stderr=other_end,
             cwd=cwd,
-            env={**_without_size(os.environ), **around, **environ},
+            env={**_without_size(os.environ), **variables, **environ},
         )
-        os.close(theirs)
+        os.close(other_end)
         self.raw = ""
 
     def __enter__(self) -> Self:
@@ -61,32 +58,32 @@ class Terminal:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        os.close(self._own)
+        os.close(self._fd)
 
     @property
     def shown(self) -> str:
-        """All that was shown and not taken back, without colours and the like."""
-        lines = _ESCAPES.sub("", "\n".join(_left(self.raw.split("\n")))).replace("\r", "")
+        """The output without erased lines and escape sequences."""
+        lines = _ESCAPES.sub("", "\n".join(_without_erased(self.raw.split("\n")))).replace("\r", "")
         return "\n".join(line.rstrip() for line in lines.split("\n"))
 
     def type(self, keys: str) -> None:
         """Press some keys."""
-        os.write(self._own, keys.encode())
+        os.write(self._fd, keys.encode())
 
-    def enter(self, words: str) -> None:
+    def enter(self, line: str) -> None:
         """Type a line."""
-        self.type(f"{words}\r")
+        self.type(f"{line}\r")
 
-    def wait_for(self, words: str, start: int = 0) -> str:
-        """Wait until some words are shown, after that many characters."""
-        deadline = time.monotonic() + PATIENCE
-        while words not in self.shown[max(0, start) :]:
-            assert time.monotonic() < deadline, f"{words!r} is not in {self.shown!r}"
-            assert self._read(deadline), f"ended without {words!r}: {self.shown!r}"
+    def wait_for(self, text: str, start: int = 0) -> str:
+        """Wait until a text is shown after the first `start` characters; return the output."""
+        deadline = time.monotonic() + TIMEOUT
+        while text not in self.shown[max(0, start) :]:
+            assert time.monotonic() < deadline, f"{text!r} is not in {self.shown!r}"
+            assert self._read(deadline), f"ended without {text!r}: {self.shown!r}"
         return self.shown
 
-    def stays(self, seconds: float) -> None:
-        """See that nothing more is shown for so long."""
+    def assert_unchanged(self, seconds: float) -> None:
+        """Assert that nothing more is shown for some seconds."""
         before = len(self.raw)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -94,20 +91,20 @@ class Terminal:
         assert self.raw[before:] == ""
 
     def end(self) -> int:
-        """Wait for the program's end, and return its exit code."""
-        deadline = time.monotonic() + PATIENCE
+        """Wait for the program's exit; return its exit code."""
+        deadline = time.monotonic() + TIMEOUT
         while self._read(deadline):
             assert time.monotonic() < deadline, f"does not end: {self.shown!r}"
-        return self.process.wait(PATIENCE)
+        return self.process.wait(TIMEOUT)
 
     def _read(self, deadline: float) -> bool:
-        """Take in what there is; tell whether there may be more."""
-        ready, _, _ = select.select([self._own], [], [], max(0.0, deadline - time.monotonic()))
+        """Read available output; return whether there may be more."""
+        ready, _, _ = select.select([self._fd], [], [], max(0.0, deadline - time.monotonic()))
         data = b""
         if ready:
-            # Where nobody has the other end any more, Linux says so by an error.
+            # Linux raises an error once the other end is closed.
             with suppress(OSError):
-                data = os.read(self._own, 65536)
+                data = os.read(self._fd, 65536)
             if not data:
                 return False
         self.raw += data.decode("utf-8", "replace")
@@ -115,17 +112,17 @@ class Terminal:
 
 
 def _without_size(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment that does not tell the size of another terminal."""
-    return {name: it for name, it in environ.items() if name not in {"LINES", "COLUMNS"}}
+    """Return an environment without the size of another terminal."""
+    return {name: value for name, value in environ.items() if name not in {"LINES", "COLUMNS"}}
 
 
-def _left(lines: list[str]) -> list[str]:
-    """Return what is left of lines, some of which were shown for a moment and taken back."""
-    left: list[str] = []
+def _without_erased(lines: list[str]) -> list[str]:
+    """Return the lines without those that were erased again."""
+    remaining: list[str] = []
     for line in lines:
         rest = line
-        while rest.startswith(_UP_AND_CLEARED) and left:
-            left.pop()
+        while rest.startswith(_UP_AND_CLEARED) and remaining:
+            remaining.pop()
             rest = rest.removeprefix(_UP_AND_CLEARED)
-        left.append(rest.rpartition(_CLEARED)[2])
-    return left
+        remaining.append(rest.rpartition(_CLEARED)[2])
+    return remaining

@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 from rekindle.model import AgentIdentity, EntryBatch, Kind, Opened, Page, Side
-from rekindle.store.sqlite.search_index import Index, table_of
-from rekindle.store.sqlite.search_query import Hit, Wanted, search
+from rekindle.store.search import SearchHit, SearchRequest
+from rekindle.store.sqlite.search_index import SqliteSearchIndex, table_of
 from rekindle.store.sqlite.store import SqliteStore
-from rekindle.text.search_terms import parse
-from rekindle.transfer.indexer import bring_up_to_date
+from rekindle.text.search_syntax import parse
+from rekindle.transfer.indexer import update_index
 
 NOW = 1_700_000_000_000_000
 
@@ -51,18 +51,20 @@ def text(words: str) -> dict[str, str]:
 
 
 def update(path: Path) -> None:
-    with SqliteStore(path, create=False) as store, Index(path) as index:
-        index.sweep()
-        for _ in bring_up_to_date(index, store):
+    with SqliteStore(path, create=False) as store, SqliteSearchIndex(path) as index:
+        index.remove_missing()
+        for _ in update_index(index, store):
             pass
 
 
-def look(path: Path, typed: str, *, since_us: int | None = None, **page: object) -> list[Hit]:
+def look(path: Path, typed: str, *, since_us: int | None = None, **page: object) -> list[SearchHit]:
     """Look for words as the command does: first bring the index up to date."""
     update(path)
-    wanted = Wanted(terms=parse(typed), page=Page(**{"limit": 50, **page}), since_us=since_us)  # type: ignore[arg-type]
-    with Index(path) as index:
-        return search(index, wanted)
+    wanted = SearchRequest(
+        terms=parse(typed), page=Page(**{"limit": 50, **page}), since_us=since_us
+    )  # type: ignore[arg-type]
+    with SqliteSearchIndex(path) as index:
+        return index.search(wanted)
 
 
 def found(path: Path, typed: str, **options: object) -> list[tuple[str, int]]:
@@ -70,7 +72,7 @@ def found(path: Path, typed: str, **options: object) -> list[tuple[str, int]]:
 
 
 def everything(path: Path) -> list[tuple[object, ...]]:
-    with Index(path) as index:
+    with SqliteSearchIndex(path) as index:
         columns = "rowid, turn, at_us, origin, ident, words, parts"
         tables = [table_of(shard) for shard in reversed(index.shards())]
         return [row for it in tables for row in index.query(f"select {columns} from {it}")]  # noqa: S608

@@ -1,4 +1,4 @@
-"""What may be in a document that we write: nothing that does more than be read."""
+"""Check that exported documents contain only allowed markup: nothing active."""
 
 import re
 from html.parser import HTMLParser
@@ -34,14 +34,14 @@ VALUES = {
     ),
 }
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
-"""All that we tell a terminal, but for what moves the cursor where lines are replaced."""
-UNSEEN = re.compile(
+"""The only control sequence in output, except where a line is replaced on a terminal."""
+INVISIBLE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
 class Strict(HTMLParser):
-    """Accepts what is on the list and nothing else."""
+    """A parser that accepts only the listed tags, attributes and values."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=False)
@@ -70,14 +70,14 @@ class Strict(HTMLParser):
 
 
 def check(document: str) -> Strict:
-    """Read a document; fail for all that is not on the lists."""
+    """Parse a document; fail if it has anything that is not on the lists."""
     parser = Strict()
     parser.feed(document)
     parser.close()
-    assert not UNSEEN.search(document)
+    assert not INVISIBLE.search(document)
     return parser
 
 
 def check_shown(words: str) -> None:
-    """Fail if a terminal is told anything but to colour what follows."""
-    assert not UNSEEN.search(STYLE.sub("", words).replace("\r\n", "\n"))
+    """Fail if text for a terminal has control characters other than colours."""
+    assert not INVISIBLE.search(STYLE.sub("", words).replace("\r\n", "\n"))

@@ -1,7 +1,6 @@
-"""A playbook in which the published schemas judge what the relay writes.
+"""A playbook that validates the lines of the engine with the published schemas.
 
-Judged are the lines that the relay made or changed. Those that it passes on as they came are
-their author's affair.
+It validates the lines that the engine wrote or changed, not those that it forwarded unchanged.
 """
 
 import json
@@ -11,51 +10,51 @@ from playbook import Playbook
 from rekindle.model import Side
 from rekindle.proxy.journal import side_of
 from rekindle.proxy.step import Peer
-from schema import Judge
+from schema import ConnectionValidator
 
 
-class JudgedPlaybook(Playbook):
-    """A playbook that keeps a list of complaints."""
+class ValidatedPlaybook(Playbook):
+    """A playbook that collects the problems that the schemas find."""
 
     def __init__(self) -> None:
-        self.complaints: list[str] = []
-        self.made_up: set[str] = set()
+        self.problems: list[str] = []
+        self.unknown_kinds: set[str] = set()
         super().__init__()
 
     def start(self) -> None:
-        """Begin with connections on which nothing was said."""
+        """Start with new connections."""
         super().start()
-        self.judges = {side: Judge() for side in Side}
-        for judge in self.judges.values():
-            judge.kinds = self.made_up  # what an agent makes up may be passed on, or told again
+        self.validators = {side: ConnectionValidator() for side in Side}
+        for validator in self.validators.values():
+            validator.kinds = self.unknown_kinds  # the engine may forward and replay them
         self.received: set[bytes] = set()
 
     def receive(self, peer: Peer, lines: list[str]) -> None:
-        """Hear what one read brings."""
+        """Let the engine receive the lines of one read, completed with `complete`."""
         side = side_of(peer)
         whole = [complete(line) for line in lines]
         for line in whole:
             self.received.add(line.encode())
             for message in messages(line):
                 self.received.add(json.dumps(message).encode())
-                self.judges[side].hear(side, message)
+                self.validators[side].observe(side, message)
         super().receive(peer, whole)
 
-    def sent(self, to: Peer, line: bytes) -> None:
-        """Judge a line, unless it is passed on as it came."""
+    def on_sent(self, to: Peer, line: bytes) -> None:
+        """Validate a line, unless it was forwarded unchanged."""
         if line not in self.received and not messages(line.decode()):
-            self.complaints.append(f"no JSON in {line.decode()}")
+            self.problems.append(f"no JSON in {line.decode()}")
         side = side_of(to)
         for message in messages(line.decode()):
             if line in self.received:
-                self.judges[side].hear(side.peer, message)
+                self.validators[side].observe(side.peer, message)
             else:
-                wrong = self.judges[side].complaints(side.peer, message)
-                self.complaints += [f"{it} in {line.decode()}" for it in wrong]
+                wrong = self.validators[side].problems(side.peer, message)
+                self.problems += [f"{it} in {line.decode()}" for it in wrong]
 
 
 def messages(line: str) -> list[Any]:
-    """Return what a line says; some agents say several things in one."""
+    """Return the messages of a line: some agents send several in one line."""
     try:
         said = json.loads(line)
     except ValueError:
@@ -64,7 +63,7 @@ def messages(line: str) -> list[Any]:
 
 
 def complete(line: str) -> str:
-    """Return a line with what scripts leave out, because it would only make them longer."""
+    """Return a line with the required fields that scripts omit for brevity."""
     said = messages(line)
     whole = [with_frame(it) for it in said]
     if whole == said:
@@ -73,14 +72,14 @@ def complete(line: str) -> str:
 
 
 def with_frame(message: object) -> object:
-    """Return a message with all of its frame, and all that is in it."""
+    """Return a message with its `jsonrpc` field and complete values."""
     if not isinstance(message, dict) or not message.keys() & {"id", "method"}:
         return message
     return {"jsonrpc": "2.0"} | {key: with_names(it) for key, it in message.items()}
 
 
 def with_names(value: object) -> object:
-    """Return a value in which modes and configuration options are whole."""
+    """Return a value in which modes and configuration options have all required fields."""
     match value:
         case list():
             return [with_names(it) for it in value]

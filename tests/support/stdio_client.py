@@ -1,21 +1,21 @@
-"""A client for tests: drives a process as an editor does, on its pipes."""
+"""A client for tests: it runs a process as an editor does, and speaks ACP on its pipes."""
 
 import itertools
 import json
 import queue
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import warm_start
 from rekindle.model import Side
-from schema import Judge, why_missing
+from schema import ConnectionValidator, why_missing
+from warm_start import REKINDLE
 
-PATIENCE = 20.0
-REKINDLE = (sys.executable, "-m", "rekindle")
+TIMEOUT = 45.0
 EXAMPLE_AGENT = (*REKINDLE, "example-agent")
 CWD = "/home/user/project"
 NEW = {"cwd": CWD, "mcpServers": []}
@@ -26,18 +26,18 @@ Json = dict[str, Any]
 class Client:
     """A client of one process that speaks ACP. Every wait is bounded.
 
-    What Rekindle or its example agent writes is judged by the published schemas, where they
-    are installed; `excused` are the methods that an agent behind it has made up.
+    If the published schemas are installed, they validate the messages of Rekindle and of its
+    example agent. `excused` has methods that are not validated, because an agent invented them.
     """
 
     def __init__(self, *command: str | Path, read: bool = True) -> None:
-        self._is_judged = command[: len(REKINDLE)] == REKINDLE and not why_missing()
+        self._is_validated = command[: len(REKINDLE)] == REKINDLE and not why_missing()
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
-        self.passed: list[Json] = []
+        self.process = warm_start.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
+        self.received: list[Json] = []
         self.skips_plain_text = False
         self.excused: set[str] = set()
-        self._judge = Judge()
+        self._validator = ConnectionValidator()
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._ids = 0
         self._reader = threading.Thread(target=self._read)
@@ -45,7 +45,7 @@ class Client:
             self.start_reading()
 
     def start_reading(self) -> None:
-        """Begin to take in what comes."""
+        """Start the thread that reads the output of the process."""
         self._reader.start()
 
     def _read(self) -> None:
@@ -55,9 +55,9 @@ class Client:
         self._lines.put(b"")
 
     def write(self, line: bytes) -> None:
-        """Send bytes as they are."""
+        """Send raw bytes."""
         with suppress(ValueError, RecursionError):
-            self._judge.hear(Side.CLIENT, json.loads(line))
+            self._validator.observe(Side.CLIENT, json.loads(line))
         assert self.process.stdin
         self.process.stdin.write(line)
         self.process.stdin.flush()
@@ -67,8 +67,8 @@ class Client:
         self.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     def next_line(self) -> bytes:
-        """Return the next line as it came; nothing at the end."""
-        return self._lines.get(timeout=PATIENCE)
+        """Return the next raw line, or nothing at the end of the output."""
+        return self._lines.get(timeout=TIMEOUT)
 
     def receive(self) -> Json:
         """Return the next message."""
@@ -78,13 +78,13 @@ class Client:
         assert line, "the agent has ended"
         message: Json = json.loads(line)
         assert message["jsonrpc"] == "2.0"
-        wrong = self._judge.complaints(Side.AGENT, message) if self._is_judged else []
+        wrong = self._validator.problems(Side.AGENT, message) if self._is_validated else []
         assert not wrong or message.get("method") in self.excused, f"{wrong} in {line!r}"
-        self.passed.append(message)
+        self.received.append(message)
         return message
 
     def until(self, is_it: Callable[[Json], bool]) -> Json:
-        """Return the first message that `is_it`."""
+        """Return the first message that `is_it` accepts."""
         while not is_it(message := self.receive()):
             pass
         return message
@@ -96,76 +96,76 @@ class Client:
         return self._ids
 
     def answer(self, request_id: object) -> Json:
-        """Return the answer to a request."""
+        """Return the response to a request."""
         return self.until(lambda m: "method" not in m and m["id"] == request_id)
 
     def call(self, method: str, params: object) -> Json:
-        """Return the result of a request."""
+        """Send a request; return its result."""
         return self.answer(self.request(method, params))["result"]
 
     def error(self, method: str, params: object) -> tuple[int, Json]:
-        """Return the code and the data of a request's error."""
+        """Send a request; return the code and the data of its error."""
         error = self.answer(self.request(method, params))["error"]
         return error["code"], error.get("data")
 
     def new(self, cwd: str = CWD) -> str:
-        """Return the id of a new session."""
+        """Create a session; return its id."""
         return self.call("session/new", {"cwd": cwd, "mcpServers": []})["sessionId"]
 
     def start(self, session_id: str, *texts: str) -> int:
-        """Begin a turn, and return the id of its request."""
+        """Start a turn; return the id of its request."""
         blocks = [{"type": "text", "text": text} for text in texts]
         return self.request("session/prompt", {"sessionId": session_id, "prompt": blocks})
 
     def prompt(self, session_id: str, *texts: str) -> list[Json]:
-        """Return the updates of a turn that ends as it should."""
-        self.passed.clear()
+        """Run a turn that ends normally; return its updates."""
+        self.received.clear()
         assert self.answer(self.start(session_id, *texts))["result"] == {"stopReason": "end_turn"}
         return self.updates(session_id)
 
     def reply(self, session_id: str, *texts: str) -> str:
-        """Return what the agent says in a turn."""
+        """Run a turn; return the agent's text."""
         return said(self.prompt(session_id, *texts))
 
     def asked(self) -> Json:
-        """Return the agent's question for permission."""
+        """Return the agent's permission request."""
         return self.until(lambda m: m.get("method") == "session/request_permission")
 
     def go_slow(self, session_id: str) -> int:
-        """Begin a turn that does not end, and return when it is waiting."""
+        """Start a turn that does not end; return once the agent waits to be cancelled."""
         turn = self.start(session_id, "slow")
         self.until(lambda m: session_id in json.dumps(m) and "cancel." in json.dumps(m))
         return turn
 
     def cancel(self, session_id: str, turn: int) -> None:
-        """Cancel a turn, and see it cancelled."""
+        """Cancel a turn, and wait for the response."""
         self.send(method="session/cancel", params={"sessionId": session_id})
         assert self.answer(turn)["result"] == {"stopReason": "cancelled"}
 
     def updates(self, session_id: str) -> list[Json]:
-        """Return the updates received, those about slash commands aside."""
-        params = [m["params"] for m in self.passed if m.get("method") == "session/update"]
+        """Return the updates received so far, except those about slash commands."""
+        params = [m["params"] for m in self.received if m.get("method") == "session/update"]
         updates = [it["update"] for it in params if it["sessionId"] == session_id]
         return [it for it in updates if kind(it) != "available_commands_update"]
 
     def end(self, *, hang_up: bool = True) -> tuple[int, str]:
-        """Return the exit status and what was written to stderr."""
+        """Wait for the end of the process; return its exit code and its stderr."""
         assert self.process.stdin
         assert self.process.stderr
         if hang_up:
             self.process.stdin.close()
-        self.process.wait(PATIENCE)
+        self.process.wait(TIMEOUT)
         self._join()
         return self.process.returncode, self.process.stderr.read().decode()
 
     def _join(self) -> None:
         if self._reader.ident:
-            self._reader.join(PATIENCE)
+            self._reader.join(TIMEOUT)
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """Kill the process, and close its pipes."""
         self.process.kill()
-        self.process.wait(PATIENCE)
+        self.process.wait(TIMEOUT)
         self._join()
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             assert pipe
@@ -173,7 +173,7 @@ class Client:
 
 
 def is_running(pid: int) -> bool:
-    """Tell whether a process lives; one that waits to be reaped does not."""
+    """Return whether a process runs. A zombie does not run."""
     proc = Path("/proc")
     if (proc / "self").exists():
         try:
@@ -193,7 +193,7 @@ def kind(update: Json) -> str:
 
 
 def kinds(updates: list[Json]) -> list[str]:
-    """Return the kinds of the updates, without repetition of neighbours."""
+    """Return the kinds of the updates, with adjacent repetitions removed."""
     return [name for name, _ in itertools.groupby(map(kind, updates))]
 
 

@@ -9,18 +9,18 @@ START = {"replayFrom": {"type": "start"}}
 
 
 class ClientV2(Client):
-    """A client whose turns begin with an answer and end with a state."""
+    """A client whose turns start with a response and end with an idle state."""
 
     def __init__(self, *command: str | Path) -> None:
         super().__init__(*(command or (*EXAMPLE_AGENT, "--protocol", "2")))
-        self._judge.version = 2
+        self._validator.version = 2
 
     def insert(self, session_id: str, *texts: str) -> str:
-        """Begin a turn, and return the id of its user message."""
+        """Start a turn; return the id of its user message."""
         return self.answer(self.start(session_id, *texts))["result"]["messageId"]
 
     def state(self, session_id: str, state: str) -> Json:
-        """Return the update by which a session comes into a state."""
+        """Wait for a session to reach a state; return that update."""
         found = self.until(
             lambda m: (
                 m.get("method") == "session/update"
@@ -31,8 +31,8 @@ class ClientV2(Client):
         return found["params"]["update"]
 
     def prompt(self, session_id: str, *texts: str) -> list[Json]:
-        """Return the updates of a turn that ends as it should, without its first and last."""
-        self.passed.clear()
+        """Run a turn that ends normally; return its updates without the first two and the last."""
+        self.received.clear()
         message_id = self.insert(session_id, *texts)
         assert self.state(session_id, "idle")["stopReason"] == "end_turn"
         message, running, *updates, _idle = self.updates(session_id)
@@ -41,17 +41,17 @@ class ClientV2(Client):
         return updates
 
     def reply(self, session_id: str, *texts: str) -> str:
-        """Return what the agent says in a turn."""
+        """Run a turn; return the agent's text."""
         return said(self.prompt(session_id, *texts))
 
     def cancel(self, session_id: str, turn: int = 0) -> None:
-        """Cancel a turn, and see it cancelled; its request was answered when it began."""
+        """Cancel a turn, and wait until the session is idle."""
         del turn
         self.send(method="session/cancel", params={"sessionId": session_id})
         assert self.state(session_id, "idle")["stopReason"] == "cancelled"
 
     def resume(self, session_id: str, cwd: str, **params: object) -> list[Json]:
-        """Return the updates that come before the answer to session/resume."""
-        self.passed.clear()
+        """Resume a session; return the updates that arrive before the response."""
+        self.received.clear()
         self.call("session/resume", {"sessionId": session_id, "cwd": cwd, **params})
         return self.updates(session_id)

@@ -1,4 +1,4 @@
-"""Stores that are sound, ways to do harm to them, and what must hold of what was saved of one."""
+"""Build intact stores, damage them, and check the result of their recovery."""
 
 import random
 import shutil
@@ -11,12 +11,14 @@ from msgspec import Struct
 
 from recorded_sessions import NOW, answered, asked, opened, told
 from rekindle.model import Entry, EntryBatch, Kind, Page, Side
-from rekindle.store.sqlite.connection import lock_path
-from rekindle.store.sqlite.inspect import Examination
-from rekindle.store.sqlite.pages import PAGE, Image, read_page
-from rekindle.store.sqlite.quarantine import Report, is_damaged
+from rekindle.store.maintenance import RecoveryReport
+from rekindle.store.sqlite.file_pages import DatabaseImage, read_page
+from rekindle.store.sqlite.files import lock_path
+from rekindle.store.sqlite.inspect import Inspection
+from rekindle.store.sqlite.quarantine import is_damaged
 from rekindle.store.sqlite.schema import key_at, seq_at
 from rekindle.store.sqlite.store import SqliteStore
+from rekindle.store.sqlite.wal import PAGE
 
 Files = dict[str, bytes]
 MARKS = {Kind.GAP, Kind.OPAQUE}
@@ -24,23 +26,23 @@ ALL = Page(limit=1000, with_archived=True, with_unopened=True)
 
 
 class Original(Struct):
-    """A sound store: its files, what is in it, and on which pages that lies."""
+    """An intact store: its files, its entries, and the pages that each entry needs."""
 
     files: Files
     entries: dict[tuple[str, int], Entry]
     ids: dict[int, str]
     pages: dict[tuple[str, int], frozenset[int]]
     trees: list[int]
-    """The pages that are not the rest of a long row."""
+    """The pages of B-trees: all but overflow pages."""
     leaves: list[int]
-    """Those that have entries."""
+    """The leaf pages with entries."""
 
     def __repr__(self) -> str:
         return "a store"
 
 
-class Watched(Image):
-    """Pages, and which of them were looked at."""
+class Watched(DatabaseImage):
+    """An image that notes which pages were read."""
 
     seen: frozenset[int] = frozenset()
 
@@ -82,7 +84,7 @@ def described(path: Path) -> Original:
     pages: dict[tuple[str, int], frozenset[int]] = {}
     with Watched(path) as image:
         for number in kinds[1]:
-            # Which of them a single row needs cannot be seen so: all that the page needs.
+            # The pages that a single row needs are not known, so each row gets those of its leaf.
             image.seen = frozenset()
             for where, values in read_page(image, number).rows:
                 assert isinstance(values[1], int)
@@ -111,10 +113,10 @@ def lay_down(files: Files, folder: Path) -> Path:
     return path
 
 
-# -- ways to do harm ------------------------------------------------------------------------
+# -- kinds of damage ------------------------------------------------------------------------
 
 Harm = Callable[[bytearray, int, random.Random], None]
-"""Damages the page that begins there."""
+"""Damages the page at an offset."""
 
 
 def zero(file: bytearray, at: int, _: random.Random) -> None:
@@ -144,7 +146,7 @@ HARMS: tuple[Harm, ...] = (zero, scribble, tear, lose_a_sector, flip)
 
 
 def overwrite(path: Path, name: str) -> None:
-    """Make nonsense of all pages of a table or an index."""
+    """Overwrite all pages of a table or an index."""
     with closing(apsw.Connection(str(path))) as db:
         pages = [row[0] for row in db.execute("select pageno from dbstat where name = ?", (name,))]
     with path.open("r+b") as file:
@@ -154,17 +156,19 @@ def overwrite(path: Path, name: str) -> None:
 
 
 def chance_of(seed: int) -> random.Random:
-    """Return the same chances for the same seed."""
+    """Return a reproducible source of random numbers."""
     return random.Random(seed)  # noqa: S311 - nothing is kept secret by it
 
 
-def check_result(path: Path, original: Original, report: Report) -> dict[tuple[str, int], Entry]:
-    """See that what was saved can be used, and was counted right; return it."""
+def check_result(
+    path: Path, original: Original, report: RecoveryReport
+) -> dict[tuple[str, int], Entry]:
+    """Check that the recovered store is intact and correctly counted; return its entries."""
     assert not is_damaged(path)
-    with Examination(path) as examined:
+    with Inspection(path) as examined:
         assert examined.complaints(full=True) == []
         assert examined.unreadable_entries() == []
-        assert examined.entries_without_session() == []
+        assert examined.orphaned_keys() == []
     with SqliteStore(path) as store:
         deleted = store.sessions(Page(limit=1000, with_unopened=True, deleted=True))
         sessions = [it for it in (*store.sessions(ALL), *deleted) if not it.is_purged]
@@ -179,7 +183,7 @@ def check_result(path: Path, original: Original, report: Report) -> dict[tuple[s
 def named_as_before(
     saved: dict[tuple[str, int], Entry], original: Original
 ) -> dict[tuple[str, int], Entry]:
-    """Return entries with the id of their session, also where that was lost."""
+    """Return entries under their original session ids, also where recovery invented an id."""
 
     def id_of(id_: str) -> str:
         number = id_.removeprefix("salvaged-")

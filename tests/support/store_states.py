@@ -1,4 +1,4 @@
-"""Stores for tests, in the states that they may be found in."""
+"""Put a store into unusual states."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ sys.stdin.read()
 
 @contextmanager
 def kept_by_another(path: Path) -> Iterator[None]:
-    """Have another process keep a database to itself."""
+    """Let another process hold an exclusive lock on a database."""
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", _HOLD, path], stdin=pipe, stdout=pipe) as process:
         assert process.stdout

@@ -1,4 +1,4 @@
-"""What `make test` leaves out of what is much alike; with `REKINDLE_TESTS=all`, nothing."""
+"""Select some of many similar tests. `REKINDLE_TESTS=all` selects every test."""
 
 import os
 
@@ -9,24 +9,29 @@ _SHARE = 3
 
 
 def is_everything() -> bool:
-    """Tell whether nothing is to be left out."""
+    """Return whether every test is to run."""
     return any(os.environ.get(name) == "all" for name in _ALL)
 
 
 def some(examples: int) -> int:
-    """Return how many examples to take of so many."""
+    """Return the number of examples to run: a third of `examples`, unless every test runs."""
     return examples if is_everything() else examples // _SHARE
 
 
-def left_out(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Return what is left out of tests that say `one_of(n)`: all but each n-th of their cases."""
-    met: dict[str, int] = {}
-    out: list[pytest.Item] = []
+def some_of(cases: range) -> range:
+    """Return a third of the cases, unless every test runs."""
+    return cases if is_everything() else cases[::_SHARE]
+
+
+def deselected_cases(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the cases to deselect: of a test marked `one_of(n)`, only every n-th case runs."""
+    seen: dict[str, int] = {}
+    deselected: list[pytest.Item] = []
     for item in items:
         mark = item.get_closest_marker("one_of")
         if mark is not None and not is_everything():
             name = item.nodeid.partition("[")[0]
-            met[name] = met.get(name, -1) + 1
-            if met[name] % mark.args[0]:
-                out.append(item)
-    return out
+            seen[name] = seen.get(name, -1) + 1
+            if seen[name] % mark.args[0]:
+                deselected.append(item)
+    return deselected

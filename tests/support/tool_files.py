@@ -1,7 +1,6 @@
-"""The same short conversation as each of the tools has it on record, to be gone on with."""
+"""The same short session in the files of each tool, which tests can extend."""
 
 import os
-import subprocess
 from abc import ABC, abstractmethod
 from pathlib import Path
 
@@ -9,18 +8,19 @@ import claude_files
 import codex_files
 import gemini_files
 import opencode_files
-from stdio_client import PATIENCE, REKINDLE
+import warm_start
+from stdio_client import REKINDLE, TIMEOUT
 
 CWD = "/home/user/project"
 PROMPT, ANSWER = "My name is Ada.", "Hello, Ada."
 
 
-class Made(ABC):
-    """A conversation in a file of a tool's."""
+class ToolSessionFile(ABC):
+    """A session in the files of a tool."""
 
     tool: str
     agent: str
-    """As its agent calls itself."""
+    """The name that the agent of the tool reports."""
     session_id: str
 
     def __init__(self, home: Path) -> None:
@@ -30,31 +30,31 @@ class Made(ABC):
 
     @abstractmethod
     def add(self, prompt: str, answer: str) -> None:
-        """Write one more turn, as the tool does."""
+        """Add a turn, in the format of the tool."""
 
     @property
     def opened(self) -> dict[str, object]:
-        """What a client says to open it."""
+        """The params with which a client opens it."""
         return {"sessionId": self.session_id, "cwd": CWD, "mcpServers": []}
 
     def imports(self, store: Path, *words: str | Path) -> str:
-        """Import what there is; return what is told of it."""
+        """Import the sessions of the tool; return the report on stderr."""
         nowhere = {
             "CLAUDE_CONFIG_DIR": "", "CODEX_HOME": "", "GEMINI_CLI_HOME": "", "OPENCODE_DB": "",
             "XDG_DATA_HOME": "",
         }  # fmt: skip
-        done = subprocess.run(
+        done = warm_start.run(
             [*REKINDLE, "import", "--store", store, *(words or (self.tool,))],
             env={**os.environ, **nowhere, "HOME": str(self.home)},
             capture_output=True,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
             check=True,
         )
         return done.stderr.decode()
 
 
-class Claude(Made):
-    """In Claude Code."""
+class Claude(ToolSessionFile):
+    """A session of Claude Code."""
 
     tool, agent = "claude", "@agentclientprotocol/claude-agent-acp"
     session_id = claude_files.SESSION
@@ -69,8 +69,8 @@ class Claude(Made):
         self.file = self._made.write(self.home)
 
 
-class Codex(Made):
-    """In Codex."""
+class Codex(ToolSessionFile):
+    """A session of Codex."""
 
     tool, agent = "codex", "@agentclientprotocol/codex-acp"
     session_id = codex_files.SESSION
@@ -89,8 +89,8 @@ class Codex(Made):
         self.file = self._made.write(self.home)
 
 
-class OpenCode(Made):
-    """In OpenCode."""
+class OpenCode(ToolSessionFile):
+    """A session of OpenCode."""
 
     tool, agent = "opencode", "OpenCode"
     session_id = opencode_files.SESSION
@@ -107,8 +107,8 @@ class OpenCode(Made):
         self.file = self._made.to_database(path)
 
 
-class Gemini(Made):
-    """In Gemini CLI."""
+class Gemini(ToolSessionFile):
+    """A session of Gemini CLI."""
 
     tool, agent = "gemini", "gemini-cli"
     session_id = gemini_files.SESSION

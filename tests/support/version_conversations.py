@@ -1,4 +1,4 @@
-"""A conversation of any two versions, through the relay, and what an agent may say in it."""
+"""Conversations between any two versions through the engine, and strategies for their updates."""
 
 import json
 from typing import Any
@@ -72,13 +72,13 @@ ASKING = st.builds(
     st.sampled_from(["1", "3"]),
     st.booleans(),
 )
-"""A question for permission, about a tool call that is known or not."""
+"""A permission request about a known or an unknown tool call."""
 ASKING_ABOUT_NOTHING = st.just({"ask": None, "is_allowed": True})
 COMPACTION = st.just(
     {"sessionUpdate": "compaction_update", "compactionId": "c", "status": "completed"}
 )
 ODD = st.just({"sessionUpdate": "odd", "x": 1})
-"""A kind that nobody knows. A version 1 client does not see it, and so joins what is around it."""
+"""An unknown kind. A version 1 client does not receive it, and joins the text around it."""
 PLAN_V2 = st.builds(
     lambda words: {
         "sessionUpdate": "plan_update",
@@ -90,7 +90,7 @@ PLAN_V2 = st.builds(
     },
     WORDS,
 )
-"""Of which a version 2 client has one in the session, and a version 1 client one in the turn."""
+"""A plan. A version 2 client has one in each session, a version 1 client one in each turn."""
 ADDED_V2 = [
     st.builds(chunk, KINDS, BLOCK, NAMES),
     st.builds(
@@ -120,7 +120,7 @@ PATCHED = st.builds(
     NAMES,
     st.sampled_from([{"a": 1, "b": 2}, {"a": None}, {"b": 3}, None]),
 )
-"""More about a message, beside its words; null removes."""
+"""Changes of the `_meta` of a message; null removes a field."""
 TAKING_BACK_V2 = [
     st.builds(
         lambda kind, name, blocks: {
@@ -137,7 +137,7 @@ TAKING_BACK_V2 = [
 
 
 def shown_by(message: Json) -> list[Json]:
-    """Return what a message makes a client show: an update, or the call that is asked about."""
+    """Return the updates that a client shows for a message: also the call of a request."""
     params = message.get("params", {})
     if message.get("method") == "session/update":
         return [params["update"]]
@@ -164,14 +164,14 @@ TERMINAL = [
 ]
 
 
-class Talk:
+class Conversation:
     """A session between a client and an agent of these versions."""
 
     def __init__(self, client: int, agent: int) -> None:
         self.client, self.agent = client, agent
         self.is_quick = False
-        """Whether all that the agent says in a turn comes in one read, and else each by itself."""
-        self.said: list[str] = []
+        """Whether all updates of a turn arrive in one read; otherwise each arrives by itself."""
+        self.unsent: list[str] = []
         self.book = Playbook()
         self.book.do_speaks(f"{client} {agent}")
         self.book.do_agent("Fake")
@@ -179,26 +179,26 @@ class Talk:
         opened = {"sessionId": "s"} | ({"modes": modes} if agent == 1 else {})
         self.book.exchange("session/new", {"cwd": "/p", "mcpServers": []}, opened)
 
-    def heard(self) -> list[Json]:
-        """Return, and forget, the updates that the client got."""
+    def received_updates(self) -> list[Json]:
+        """Return the updates that the client received since the last call."""
         lines = [line[3:] for line in self.book.out if line.startswith("<c ")]
         self.book.out.clear()
         messages = [json.loads(line) for line in lines]
         return [update for message in messages for update in shown_by(message)]
 
-    def ask(self, method: str, **params: object) -> None:
-        """Let the client ask something."""
+    def request(self, method: str, **params: object) -> None:
+        """Let the client send a request."""
         request = {"id": 1, "method": method, "params": {"sessionId": "s", **params}}
         self.book.receive(CLIENT, [json.dumps(request)])
 
     def turn(self, number: int, updates: list[Json]) -> list[Json]:
-        """Have a turn; return what the client was told."""
+        """Run a turn; return the updates that the client received."""
         self.book.out.clear()
-        self.ask("session/prompt", prompt=[{"type": "text", "text": f"prompt {number}"}])
+        self.request("session/prompt", prompt=[{"type": "text", "text": f"prompt {number}"}])
         asked = next(line for line in self.book.out if line.startswith("<a "))
         own_id = json.loads(asked[3:])["id"]
         if self.agent == 2:
-            self.say({"id": own_id, "result": {"messageId": f"u{number}"}})
+            self.send({"id": own_id, "result": {"messageId": f"u{number}"}})
             blocks = [{"type": "text", "text": f"prompt {number}"}]
             self.update(sessionUpdate="user_message", messageId=f"u{number}", content=blocks)
             self.update(sessionUpdate="state_update", state="running")
@@ -207,7 +207,7 @@ class Talk:
                 self.permission(update["ask"], is_allowed=update["is_allowed"])
             else:
                 self.update(**update)
-        # A call that never ended is told as failed, which is meant.
+        # End every call: a replay shows a call that never ended as failed.
         names = [it.get("toolCallId", it.get("ask")) for it in updates]
         for name in sorted({it for it in names if isinstance(it, str)}):
             self.update(**call("tool_call_update", name, DONE))
@@ -216,11 +216,11 @@ class Talk:
             self.update(sessionUpdate="state_update", state="idle", stopReason="end_turn")
             self.flush()
         else:
-            self.say({"id": own_id, "result": {"stopReason": "end_turn"}})
-        return self.heard()
+            self.send({"id": own_id, "result": {"stopReason": "end_turn"}})
+        return self.received_updates()
 
     def permission(self, name: str | None, *, is_allowed: bool) -> None:
-        """Let the agent ask for permission, and the client answer."""
+        """Let the agent request permission, and the client respond."""
         options = [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]
         call = {"toolCallId": name, "title": "T"}
         params: Json = {"sessionId": "s", "options": options}
@@ -229,35 +229,35 @@ class Talk:
         else:
             subject = {"subject": {"type": "tool_call", "toolCall": call}} if name else {}
             params |= {"title": "T", **subject}
-        self.say({"id": 90, "method": "session/request_permission", "params": params})
+        self.send({"id": 90, "method": "session/request_permission", "params": params})
         yes = {"outcome": "selected", "optionId": "y"}
         outcome = yes if is_allowed else {"outcome": "cancelled"}
         self.book.receive(CLIENT, [json.dumps({"id": 90, "result": {"outcome": outcome}})])
 
-    def say(self, message: Json) -> None:
-        """Let the agent say something."""
+    def send(self, message: Json) -> None:
+        """Let the agent send a message."""
         self.flush()
         self.book.receive(AGENT, [json.dumps(message)])
 
     def update(self, **update: object) -> None:
-        """Let the agent tell an update."""
-        self.said.append(update_line("s", update).decode())
+        """Let the agent send an update."""
+        self.unsent.append(update_line("s", update).decode())
         if not self.is_quick:
-            # Anything from the client has the next line looked at anew.
+            # After input from the client, the engine parses the next line again.
             self.book.receive(CLIENT, [""])
             self.flush()
 
     def flush(self) -> None:
-        """Let arrive what the agent has told."""
-        if self.said:
-            self.book.receive(AGENT, self.said)
-            self.said = []
+        """Deliver the updates that the agent has sent."""
+        if self.unsent:
+            self.book.receive(AGENT, self.unsent)
+            self.unsent = []
 
     def replayed(self) -> list[Json]:
-        """Return what the client is told when it asks for the session."""
+        """Let the client load the session; return the updates that it receives."""
         self.book.out.clear()
         if self.client == 1:
-            self.ask("session/load", cwd="/p", mcpServers=[])
+            self.request("session/load", cwd="/p", mcpServers=[])
         else:
-            self.ask("session/resume", cwd="/p", replayFrom={"type": "start"})
-        return self.heard()
+            self.request("session/resume", cwd="/p", replayFrom={"type": "start"})
+        return self.received_updates()

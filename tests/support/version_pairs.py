@@ -1,4 +1,4 @@
-"""Which versions of the protocol meet in the tests of the client, and where."""
+"""The pairs of protocol versions that the tests of the client API use."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -8,7 +8,7 @@ from rekindle.client import Agent
 
 
 class Pair(NamedTuple):
-    """Who speaks which version, and whether Rekindle stands between them."""
+    """The versions of client and agent, and whether Rekindle is between them."""
 
     client: int
     agent: int

@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
 from rekindle.cli.arguments import count, duration
-from rekindle.cli.formatting import several, size
+from rekindle.cli.formatting import format_size, plural
 from rekindle.text.widths import cut, cut_front, cut_path, pad, width
 
 TEXTS = st.text(
@@ -14,7 +14,7 @@ TEXTS = st.text(
 
 
 @given(text=TEXTS, room=st.integers(0, 30))
-def test_what_is_cut_fits(text: str, room: int) -> None:
+def test_cut_text_fits(text: str, room: int) -> None:
     for fitting in (cut(text, room), cut_front(text, room), cut_path(text, room)):
         assert cell_len(fitting) <= room
         assert fitting == text or cell_len(text) > room
@@ -62,24 +62,24 @@ def test_wide_characters_take_two_cells() -> None:
     ("text", "hours"),
     [("36h", 36), ("90d", 2160), ("12W", 2016), ("6m", 4320), ("1 y", 8760), ("0d", 0)],
 )
-def test_lengths_of_time_are_read(text: str, hours: int) -> None:
+def test_durations_are_parsed(text: str, hours: int) -> None:
     assert duration(text) == hours * 3_600_000_000
 
 
 @pytest.mark.parametrize("text", ["", "d", "90", "-1d", "1.5d", "9999999d", "1d2h", "٣d"])
-def test_what_is_no_length_of_time_is_named(text: str) -> None:
+def test_an_invalid_duration_is_an_error(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="such as 36h, 90d, 12w, 6m or 1y"):
         duration(text)
 
 
 @pytest.mark.parametrize("text", ["", "-1", "x", "1e3", "٣", "9" * 13])
-def test_what_is_no_number_is_named(text: str) -> None:
+def test_an_invalid_number_is_an_error(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="not a number from 0 on"):
         count(text)
 
 
 @pytest.mark.parametrize(
-    ("amount", "words"),
+    ("amount", "expected"),
     [
         (0, "0 B"),
         (999, "999 B"),
@@ -88,12 +88,12 @@ def test_what_is_no_number_is_named(text: str) -> None:
         (5 * 10**15, "5000.0 TB"),
     ],
 )
-def test_sizes_are_told_in_one_unit(amount: int, words: str) -> None:
-    assert size(amount) == words
+def test_sizes_have_one_unit(amount: int, expected: str) -> None:
+    assert format_size(amount) == expected
 
 
-def test_numbers_go_with_their_nouns() -> None:
-    assert [several(number, "turn") for number in (0, 1, 1234)] == [
+def test_nouns_agree_with_numbers() -> None:
+    assert [plural(number, "turn") for number in (0, 1, 1234)] == [
         "0 turns",
         "1 turn",
         "1,234 turns",

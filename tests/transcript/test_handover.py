@@ -10,16 +10,16 @@ from rekindle.transcript.reducer import Transcript, fold
 Json = dict[str, Any]
 
 
-def text(words: str) -> Json:
-    return {"type": "text", "text": words}
+def text_block(text: str) -> Json:
+    return {"type": "text", "text": text}
 
 
-def said(words: str) -> Json:
-    return {"sessionUpdate": "agent_message_chunk", "content": text(words)}
+def message(text: str) -> Json:
+    return {"sessionUpdate": "agent_message_chunk", "content": text_block(text)}
 
 
-def talk(*turns: tuple[str, list[Json], Json | None]) -> Transcript:
-    """Return the transcript of turns: a prompt, updates, and the answer if there was one."""
+def transcript_of(*turns: tuple[str, list[Json], Json | None]) -> Transcript:
+    """Return a transcript. Each turn has a prompt, updates, and a response or None."""
     entries: list[Entry] = []
 
     def add(kind: Kind, message: Json) -> None:
@@ -28,7 +28,7 @@ def talk(*turns: tuple[str, list[Json], Json | None]) -> Transcript:
         entries.append(Entry(seq=seq, side=Side.AGENT, kind=kind, at_us=seq, line=line))
 
     for prompt, updates, answer in turns:
-        add(Kind.PROMPT, {"params": {"prompt": [text(prompt)]}})
+        add(Kind.PROMPT, {"params": {"prompt": [text_block(prompt)]}})
         for update in updates:
             add(Kind.UPDATE, {"params": {"update": update}})
         if answer is not None:
@@ -39,63 +39,65 @@ def talk(*turns: tuple[str, list[Json], Json | None]) -> Transcript:
 DONE = {"result": {"stopReason": "end_turn"}}
 
 
-def test_everything_is_told_where_it_fits() -> None:
-    words = handover_text(
-        talk(("Fix it", [said("Fixed.")], DONE), ("Thanks", [said("Sure")], DONE))
+def test_a_short_history_is_complete() -> None:
+    text = handover_text(
+        transcript_of(("Fix it", [message("Fixed.")], DONE), ("Thanks", [message("Sure")], DONE))
     )
-    assert words.endswith("User: Fix it\nYou: Fixed.\n\nUser: Thanks\nYou: Sure")
-    assert "you have no memory" in words
-    assert "left out" not in words
+    assert text.endswith("User: Fix it\nYou: Fixed.\n\nUser: Thanks\nYou: Sure")
+    assert "you have no memory" in text
+    assert "left out" not in text
 
 
 def test_the_first_task_and_the_last_turns_are_kept() -> None:
-    turns = [(f"prompt {n}", [said(f"answer {n} " + "x" * 500)], DONE) for n in range(50)]
-    words = handover_text(talk(*turns), 4000)
-    assert len(words) <= 4000
-    assert "User: prompt 0\n" in words
-    assert "User: prompt 49\n" in words
-    assert "User: prompt 20\n" not in words
-    kept = [n for n in range(50) if f"User: prompt {n}\n" in words]
+    turns = [(f"prompt {n}", [message(f"answer {n} " + "x" * 500)], DONE) for n in range(50)]
+    text = handover_text(transcript_of(*turns), 4000)
+    assert len(text) <= 4000
+    assert "User: prompt 0\n" in text
+    assert "User: prompt 49\n" in text
+    assert "User: prompt 20\n" not in text
+    kept = [n for n in range(50) if f"User: prompt {n}\n" in text]
     assert kept == [0, *range(kept[1], 50)]
-    assert f"[{kept[1] - 1} turns are left out here]" in words
+    assert f"[{kept[1] - 1} turns are left out here]" in text
     for n in kept[1:]:
-        assert f"answer {n} " + "x" * 500 in words
+        assert f"answer {n} " + "x" * 500 in text
 
 
-def test_one_turn_left_out_is_told_as_one() -> None:
-    turns = [(f"prompt {n}", [said("x" * 500)], DONE) for n in range(3)]
-    assert "[1 turn is left out here]" in handover_text(talk(*turns), 1500)
+def test_one_omitted_turn_is_counted_in_the_singular() -> None:
+    turns = [(f"prompt {n}", [message("x" * 500)], DONE) for n in range(3)]
+    assert "[1 turn is left out here]" in handover_text(transcript_of(*turns), 1500)
 
 
 @pytest.mark.parametrize("budget", [1, 100, 500, 700, 2000, 10_000])
 def test_the_budget_is_never_exceeded(budget: int) -> None:
-    turns = [("p" * 3000, [said("a" * 3000)], DONE), ("q" * 3000, [said("b" * 3000)], DONE)]
-    assert len(handover_text(talk(*turns), budget)) <= budget
+    turns = [("p" * 3000, [message("a" * 3000)], DONE), ("q" * 3000, [message("b" * 3000)], DONE)]
+    assert len(handover_text(transcript_of(*turns), budget)) <= budget
 
 
 def test_a_turn_that_does_not_fit_is_shortened_in_the_middle() -> None:
-    words = handover_text(talk(("first", [said("ok")], DONE), ("q" * 9000, [], DONE)), 3000)
-    assert "characters are left out here" in words
-    assert "User: first" in words
+    text = handover_text(
+        transcript_of(("first", [message("ok")], DONE), ("q" * 9000, [], DONE)), 3000
+    )
+    assert "characters are left out here" in text
+    assert "User: first" in text
 
 
-def test_how_turns_ended_is_told() -> None:
-    words = handover_text(
-        talk(
+def test_abnormal_ends_of_turns_are_named() -> None:
+    text = handover_text(
+        transcript_of(
             ("a", [], {"error": {"code": -32603, "message": "no credit"}}),
             ("b", [], {"result": {"stopReason": "cancelled"}}),
             ("c", [], None),
         )
     )
-    assert "[this turn failed: no credit]" in words
-    assert "[this turn ended with: cancelled]" in words
-    assert words.endswith("[this turn was cut off]")
+    assert "[this turn failed: no credit]" in text
+    assert "[this turn ended with: cancelled]" in text
+    assert text.endswith("[this turn was cut off]")
 
 
-def test_tools_are_told_with_their_results_and_thoughts_are_not() -> None:
+def test_tool_calls_have_results_and_thoughts_are_left_out() -> None:
     diff = {"type": "diff", "path": "/a", "oldText": "x", "newText": "y\nz"}
     calls = [
-        {"sessionUpdate": "agent_thought_chunk", "content": text("secret musing")},
+        {"sessionUpdate": "agent_thought_chunk", "content": text_block("secret musing")},
         {
             "sessionUpdate": "tool_call",
             "toolCallId": "1",
@@ -110,26 +112,26 @@ def test_tools_are_told_with_their_results_and_thoughts_are_not() -> None:
             "sessionUpdate": "tool_call",
             "toolCallId": "5",
             "title": "Long",
-            "content": [{"type": "content", "content": text("r" * 5000)}],
+            "content": [{"type": "content", "content": text_block("r" * 5000)}],
         },
         {"sessionUpdate": "plan", "entries": []},
     ]
-    words = handover_text(talk(("go", calls, DONE)))
-    assert "You used a tool: Edit /a (completed)\nchange of /a:\n- x\n+ y\n+ z" in words
-    assert 'You used a tool: read (not finished)\n{"n": 1}' in words
-    assert "You used a tool: a tool (not finished)\nraw" in words
-    assert "You used a tool: Quiet (failed)" in words
-    assert "characters are left out here" in words
-    assert "secret musing" not in words
+    text = handover_text(transcript_of(("go", calls, DONE)))
+    assert "You used a tool: Edit /a (completed)\nchange of /a:\n- x\n+ y\n+ z" in text
+    assert 'You used a tool: read (not finished)\n{"n": 1}' in text
+    assert "You used a tool: a tool (not finished)\nraw" in text
+    assert "You used a tool: Quiet (failed)" in text
+    assert "characters are left out here" in text
+    assert "secret musing" not in text
 
 
-def test_an_open_plan_is_told_and_a_finished_one_is_not() -> None:
+def test_only_an_unfinished_plan_is_included() -> None:
     steps = [{"content": "one", "status": "completed"}, {"content": "two", "status": "pending"}]
     plan = {"sessionUpdate": "plan", "entries": steps}
-    words = handover_text(talk(("go", [plan], DONE)))
-    assert words.endswith("The plan, as it stands:\n- one (completed)\n- two (pending)")
+    text = handover_text(transcript_of(("go", [plan], DONE)))
+    assert text.endswith("The plan, as it stands:\n- one (completed)\n- two (pending)")
     finished = {"sessionUpdate": "plan", "entries": steps[:1]}
-    assert "The plan" not in handover_text(talk(("go", [plan, finished], DONE)))
+    assert "The plan" not in handover_text(transcript_of(("go", [plan, finished], DONE)))
 
 
 def test_attachments_are_named() -> None:
@@ -138,41 +140,43 @@ def test_attachments_are_named() -> None:
         {"type": "resource", "resource": {"uri": "file:///b", "text": "b"}},
         {"type": "image", "data": "x", "mimeType": "image/png"},
     ]
-    line = json.dumps({"params": {"prompt": [text("See "), *blocks]}}).encode()
+    line = json.dumps({"params": {"prompt": [text_block("See "), *blocks]}}).encode()
     entry = Entry(seq=1, side=Side.CLIENT, kind=Kind.PROMPT, at_us=1, line=line)
-    words = handover_text(fold([entry]))
-    assert "User: See [resource_link file:///a][resource file:///b][image]" in words
+    text = handover_text(fold([entry]))
+    assert "User: See [resource_link file:///a][resource file:///b][image]" in text
 
 
-def test_nothing_said_is_nothing_to_hand_over_but_the_words_before_it() -> None:
+def test_an_empty_session_has_only_the_opening() -> None:
     assert "record" in handover_text(fold([]))
 
 
-def test_it_is_plain_text() -> None:
+def test_the_block_is_plain_text() -> None:
     assert as_block("words") == {"type": "text", "text": "words"}
 
 
-def test_a_long_plan_leaves_room_for_the_task_and_says_that_it_is_cut() -> None:
+def test_a_long_plan_is_shortened_and_leaves_room_for_the_task() -> None:
     steps = [{"content": f"step {n} " + "x" * 500, "status": "pending"} for n in range(100)]
     plan = {"sessionUpdate": "plan", "entries": steps}
-    words = handover_text(talk(("The task", [plan, said("ok")], DONE), ("More", [], DONE)), 4000)
-    assert "User: The task" in words
-    assert "User: More" in words
-    assert "characters are left out here" in words.partition("The plan")[2]
-    assert len(words) <= 4000
+    text = handover_text(
+        transcript_of(("The task", [plan, message("ok")], DONE), ("More", [], DONE)), 4000
+    )
+    assert "User: The task" in text
+    assert "User: More" in text
+    assert "characters are left out here" in text.partition("The plan")[2]
+    assert len(text) <= 4000
 
 
-def test_turns_that_fit_are_kept_whole_before_the_first_answer() -> None:
-    turns = [("t" * 9000, [said("a" * 100_000)], DONE)]
+def test_whole_last_turns_have_priority_over_the_first_answer() -> None:
+    turns = [("t" * 9000, [message("a" * 100_000)], DONE)]
     turns += [(f"prompt {n} " + "p" * 3000, [], DONE) for n in range(3)]
-    words = handover_text(talk(*turns), 40_000)
+    text = handover_text(transcript_of(*turns), 40_000)
     for n in range(3):
-        assert f"User: prompt {n} " + "p" * 3000 in words
-    assert "left out here]" in words
-    assert len(words) <= 40_000
+        assert f"User: prompt {n} " + "p" * 3000 in text
+    assert "left out here]" in text
+    assert len(text) <= 40_000
 
 
-def test_what_a_terminal_showed_is_told() -> None:
+def test_the_output_of_a_terminal_is_included() -> None:
     call = {
         "sessionUpdate": "tool_call",
         "toolCallId": "t",
@@ -180,12 +184,12 @@ def test_what_a_terminal_showed_is_told() -> None:
         "content": [{"type": "terminal", "terminalId": "x"}],
         "_meta": {"terminal_output": {"terminal_id": "x", "data": "all done"}},
     }
-    assert "all done" in handover_text(talk(("Go", [call], DONE)))
+    assert "all done" in handover_text(transcript_of(("Go", [call], DONE)))
 
 
-def test_an_agent_that_was_told_the_record_is_known_by_what_it_has_kept() -> None:
-    transcript = talk(("Fix it", [said("I begin")], None))
-    for told in (handover_text(transcript), reminder_text(transcript)):
-        assert carries_history(f"{told}\n\nGo on")
+def test_a_handover_is_recognised_in_an_agents_own_files() -> None:
+    transcript = transcript_of(("Fix it", [message("I begin")], None))
+    for result in (handover_text(transcript), reminder_text(transcript)):
+        assert carries_history(f"{result}\n\nGo on")
     assert not carries_history("Go on")
     assert not carries_history("")

@@ -1,4 +1,4 @@
-"""Values of types that nobody expects: a record is folded and told again whatever is in it."""
+"""Entries with values of unexpected types are folded and replayed."""
 
 import json
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from recorded_sessions import NOW
 from rekindle.acp.jsonrpc import update_line
 from rekindle.model import Entry, Kind, Side
-from rekindle.transcript.model import Gap
+from rekindle.transcript.model import GapItem
 from rekindle.transcript.reducer import Transcript, fold
 from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
@@ -58,46 +58,46 @@ def entries(kinds: list[Kind], messages: list[object], protocol: int) -> list[En
     ]
 
 
-def tell(transcript: Transcript) -> list[bytes]:
+def replay(transcript: Transcript) -> list[bytes]:
     both = [*replay_v1(transcript), *replay_v2(transcript.turns, transcript)]
     return [update_line("s", update) for update in both]
 
 
 @settings(deadline=None)
 @given(st.lists(SAID, max_size=6), st.sampled_from([1, 2]))
-def test_any_update_can_be_told_again(said: list[object], protocol: int) -> None:
-    tell(fold(entries([Kind.UPDATE] * len(said), said, protocol)))
+def test_any_update_can_be_replayed(updates: list[object], protocol: int) -> None:
+    replay(fold(entries([Kind.UPDATE] * len(updates), updates, protocol)))
 
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(Kind)), st.lists(ANYTHING), st.sampled_from([1, 2]))
 def test_any_entry_can_be_folded(kinds: list[Kind], messages: list[object], protocol: int) -> None:
-    tell(fold(entries(kinds, messages, protocol)))
+    replay(fold(entries(kinds, messages, protocol)))
 
 
 @pytest.mark.parametrize("odd", [[], {}, 5, ["completed"]])
-def test_a_tool_calls_odd_fields_are_told_as_far_as_they_can_be(odd: object) -> None:
+def test_a_tool_call_with_invalid_fields_is_replayed(odd: object) -> None:
     update = {"sessionUpdate": "tool_call", "toolCallId": "t", "status": odd, "kind": odd}
-    told = tell(fold(entries([Kind.UPDATE], [{"params": {"update": update}}], 1)))
-    assert len(told) == 2
+    replayed = replay(fold(entries([Kind.UPDATE], [{"params": {"update": update}}], 1)))
+    assert len(replayed) == 2
 
 
-def test_a_text_that_is_none_is_told_as_it_came() -> None:
+def test_an_invalid_text_block_is_replayed_unchanged() -> None:
     chunks = [
         {"type": "text", "text": ["a"]},
         {"type": "text", "text": "b"},
         {"type": 5, "text": "c"},
     ]
-    said = [
+    updates = [
         {"params": {"update": {"sessionUpdate": "agent_message_chunk", "content": chunk}}}
         for chunk in chunks
     ]
-    transcript = fold(entries([Kind.UPDATE] * 3, said, 1))
+    transcript = fold(entries([Kind.UPDATE] * 3, updates, 1))
     assert [update["content"] for update in replay_v1(transcript)] == chunks
 
 
 @pytest.mark.parametrize(("lost", "count"), [(3, 3), ("x", 0), ([], 0), (None, 0)])
-def test_a_gap_tells_how_much_is_lost_if_it_knows(lost: object, count: int) -> None:
+def test_a_gap_has_the_number_of_lost_entries(lost: object, count: int) -> None:
     (gap,) = fold(entries([Kind.GAP], [{"lostEntries": lost}], 1)).turns[0].items
-    assert isinstance(gap, Gap)
+    assert isinstance(gap, GapItem)
     assert gap.lost == count

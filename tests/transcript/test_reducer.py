@@ -4,14 +4,14 @@ from typing import Any
 
 from rekindle.model import Entry, Kind, Side
 from rekindle.transcript.model import (
-    Gap,
+    GapItem,
     OtherItem,
     PlanItem,
     Role,
     ToolCallItem,
     TranscriptMessage,
 )
-from rekindle.transcript.reducer import Transcript, fold
+from rekindle.transcript.reducer import Transcript, fold, turn_has_ended
 
 SEQ = count(1)
 
@@ -27,12 +27,12 @@ def update(kind: str, protocol: int = 1, /, **fields: object) -> Entry:
     return entry(Kind.UPDATE, {"method": "session/update", "params": params}, protocol)
 
 
-def chunk(words: str, role: str = "agent_message", **fields: object) -> Entry:
-    return update(f"{role}_chunk", content={"type": "text", "text": words}, **fields)
+def chunk(text: str, role: str = "agent_message", **fields: object) -> Entry:
+    return update(f"{role}_chunk", content={"type": "text", "text": text}, **fields)
 
 
-def prompt(words: str, protocol: int = 1) -> Entry:
-    params = {"sessionId": "s", "prompt": [{"type": "text", "text": words}]}
+def prompt(text: str, protocol: int = 1) -> Entry:
+    params = {"sessionId": "s", "prompt": [{"type": "text", "text": text}]}
     return entry(Kind.PROMPT, {"id": 1, "params": params}, protocol)
 
 
@@ -40,7 +40,7 @@ def answer(protocol: int = 1, **result: object) -> Entry:
     return entry(Kind.ANSWER, {"id": 1, "result": result}, protocol)
 
 
-def said(transcript: Transcript) -> list[list[tuple[str, str | None, str]]]:
+def messages(transcript: Transcript) -> list[list[tuple[str, str | None, str]]]:
     return [
         [
             (item.role.value, item.id, item.text)
@@ -56,7 +56,7 @@ def only_item(transcript: Transcript) -> Any:  # noqa: ANN401 - each test knows 
     return item
 
 
-def test_chunks_without_ids_join_until_something_else_comes() -> None:
+def test_chunks_without_ids_join_until_another_item_begins() -> None:
     transcript = fold(
         [
             prompt("Go"),
@@ -67,7 +67,7 @@ def test_chunks_without_ids_join_until_something_else_comes() -> None:
             answer(stopReason="end_turn"),
         ]
     )
-    assert said(transcript) == [
+    assert messages(transcript) == [
         [
             ("user", None, "Go"),
             ("agent", None, "Let me see."),
@@ -80,7 +80,7 @@ def test_chunks_without_ids_join_until_something_else_comes() -> None:
     assert turn.ended_us is not None
 
 
-def test_chunks_with_an_id_find_their_message_wherever_it_is() -> None:
+def test_chunks_with_an_id_join_their_message_anywhere() -> None:
     transcript = fold(
         [
             prompt("Go"),
@@ -91,7 +91,7 @@ def test_chunks_with_an_id_find_their_message_wherever_it_is() -> None:
             chunk("T", "agent_thought", messageId="a"),
         ]
     )
-    assert said(transcript)[0][1:] == [
+    assert messages(transcript)[0][1:] == [
         ("agent", "a", "A1A2"),
         ("agent", "b", "B1"),
         ("agent", None, "?"),
@@ -99,12 +99,12 @@ def test_chunks_with_an_id_find_their_message_wherever_it_is() -> None:
     ]
 
 
-def test_a_message_of_many_chunks_is_whole() -> None:
+def test_a_message_of_many_chunks_is_complete() -> None:
     transcript = fold([prompt("Count"), *(chunk(f"{n} ") for n in range(2000))])
-    assert said(transcript)[0][1][2] == "".join(f"{n} " for n in range(2000))
+    assert messages(transcript)[0][1][2] == "".join(f"{n} " for n in range(2000))
 
 
-def test_what_is_not_plain_text_keeps_its_place() -> None:
+def test_other_content_blocks_keep_their_place() -> None:
     link = {"type": "resource_link", "uri": "file:///a", "name": "a"}
     noted = {"type": "text", "text": "!", "annotations": {"priority": 1}}
     transcript = fold(
@@ -126,7 +126,7 @@ def test_what_is_not_plain_text_keeps_its_place() -> None:
     assert message.text == "see this!ok"
 
 
-def test_a_history_told_by_the_agent_has_turns_too() -> None:
+def test_a_history_replayed_by_the_agent_has_turns() -> None:
     transcript = fold(
         [
             chunk("One", "user_message"),
@@ -135,7 +135,7 @@ def test_a_history_told_by_the_agent_has_turns_too() -> None:
             chunk("2"),
         ]
     )
-    assert said(transcript) == [
+    assert messages(transcript) == [
         [("user", None, "One"), ("agent", None, "1")],
         [("user", None, "Two"), ("agent", None, "2")],
     ]
@@ -153,12 +153,12 @@ def test_a_tool_call_is_folded_to_its_latest_state() -> None:
     assert call.fields == {"title": "Read", "kind": "read", "status": "completed"}
 
 
-def test_an_update_of_an_unknown_tool_call_makes_it() -> None:
+def test_an_update_of_an_unknown_tool_call_adds_it() -> None:
     call = only_item(fold([update("tool_call_update", toolCallId="t", status="completed")]))
     assert call.id == "t"
 
 
-def test_a_permission_request_is_told_with_its_outcome() -> None:
+def test_a_tool_call_has_the_outcome_of_its_permission_request() -> None:
     options = [{"optionId": "y", "name": "Allow"}, {"optionId": "n", "name": "Reject"}]
     ask = {
         "id": 7,
@@ -181,7 +181,7 @@ def test_outcomes_of_every_form_are_described() -> None:
         assert only_item(fold([ask, outcome])).outcome == described
 
 
-def test_an_outcome_that_nobody_asked_for_changes_nothing() -> None:
+def test_an_outcome_without_a_request_changes_nothing() -> None:
     nobody = entry(Kind.OUTCOME, {"id": 9, "result": {}})
     nameless = entry(Kind.OUTCOME, {"result": {}})
     unasked = entry(Kind.PERMISSION, {"params": {"toolCall": {"toolCallId": "t"}}})
@@ -197,7 +197,7 @@ def test_a_plan_replaces_the_turns_earlier_plan() -> None:
     assert plan.entries == second
 
 
-def test_the_last_state_of_each_kind_counts() -> None:
+def test_the_last_update_of_each_state_counts() -> None:
     transcript = fold(
         [
             update("current_mode_update", currentModeId="a"),
@@ -210,7 +210,7 @@ def test_the_last_state_of_each_kind_counts() -> None:
     assert transcript.turns == []
 
 
-def test_modes_and_options_are_taken_from_answers_too() -> None:
+def test_modes_and_options_in_responses_are_folded() -> None:
     modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}]}
     ready = entry(Kind.READY, {"id": 1, "result": {"modes": modes, "configOptions": [{"id": "m"}]}})
     transcript = fold([ready])
@@ -232,19 +232,19 @@ def test_an_update_of_another_kind_is_kept_as_it_came() -> None:
     assert other.update == {"sessionUpdate": "_unheard_of", "x": 1}
 
 
-def test_a_turn_may_fail() -> None:
+def test_an_error_response_ends_the_turn() -> None:
     failed = entry(Kind.ANSWER, {"id": 1, "error": {"code": -32603, "message": "no"}})
     (turn,) = fold([prompt("Go"), failed]).turns
     assert turn.error == {"code": -32603, "message": "no"}
     assert turn.ended_us is not None
 
 
-def test_a_turn_without_an_answer_has_no_end() -> None:
+def test_a_turn_without_a_response_has_no_end() -> None:
     (turn,) = fold([prompt("Go"), chunk("I")]).turns
     assert (turn.ended_us, turn.stop_reason) == (None, None)
 
 
-def test_in_version_2_the_state_ends_the_turn_and_the_answer_names_the_prompt() -> None:
+def test_in_version_2_the_state_ends_the_turn_and_the_response_has_the_prompt_id() -> None:
     opened = [prompt("Go", 2), answer(2, messageId="u1")]
     (turn,) = fold(opened).turns
     assert turn.ended_us is None
@@ -259,20 +259,20 @@ def test_in_version_2_the_state_ends_the_turn_and_the_answer_names_the_prompt() 
             update("state_update", 2, state="idle", stopReason="end_turn"),
         ]
     )
-    assert said(transcript) == [[("user", "u1", "Go"), ("agent", "m", "All of it")]]
+    assert messages(transcript) == [[("user", "u1", "Go"), ("agent", "m", "All of it")]]
     assert transcript.turns[0].stop_reason == "end_turn"
 
 
-def test_a_prompt_without_a_name_stays_without() -> None:
+def test_a_prompt_without_an_id_stays_without() -> None:
     (turn,) = fold([prompt("Go", 2), answer(2)]).turns
     assert isinstance(turn.items[0], TranscriptMessage)
     assert turn.items[0].id is None
     assert fold([answer(2, messageId="u1")]).turns[0].items == []
 
 
-def test_a_gap_is_shown_where_it_is() -> None:
+def test_a_gap_is_an_item_of_its_turn() -> None:
     transcript = fold([prompt("Go"), entry(Kind.GAP, {"lostEntries": 3})])
-    assert transcript.turns[0].items[1] == Gap(
+    assert transcript.turns[0].items[1] == GapItem(
         seq=transcript.turns[0].items[1].seq, at_us=transcript.turns[0].items[1].at_us, lost=3
     )
 
@@ -287,11 +287,11 @@ def test_only_a_running_turn_is_ended_by_the_state() -> None:
     assert (turn.stop_reason, turn.ended_us) == ("cancelled", fold(ended).turns[0].ended_us)
 
 
-def test_a_message_can_be_read_before_it_is_whole() -> None:
+def test_a_message_can_be_read_before_it_is_complete() -> None:
     transcript = Transcript()
-    for words in ("One", " two"):
-        transcript.add(chunk(words))
-        assert only_item(transcript).text.endswith(words)
+    for text in ("One", " two"):
+        transcript.add(chunk(text))
+        assert only_item(transcript).text.endswith(text)
     assert only_item(transcript).blocks == [{"type": "text", "text": "One two"}]
 
 
@@ -300,7 +300,7 @@ def test_an_empty_message_has_no_blocks() -> None:
     assert TranscriptMessage(role=Role.AGENT, seq=1, at_us=0).text == ""
 
 
-def test_what_is_told_beside_a_tool_call_adds_up() -> None:
+def test_meta_of_a_tool_call_is_merged() -> None:
     call = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "T", "_meta": {"a": 1}}
     more = {"sessionUpdate": "tool_call_update", "toolCallId": "t", "_meta": {"b": 2}}
     delta = {
@@ -317,24 +317,24 @@ def test_what_is_told_beside_a_tool_call_adds_up() -> None:
     assert transcript.terminals["x"].text == "out"
 
 
-def named(message_id: str) -> Entry:
-    told = {"kind": "agent_message_chunk", "messageId": message_id}
-    return entry(Kind.NAMED, told)
+def made_id(message_id: str) -> Entry:
+    values = {"kind": "agent_message_chunk", "messageId": message_id}
+    return entry(Kind.NAMED, values)
 
 
-def test_messages_that_were_named_on_the_way_are_those_that_the_client_saw() -> None:
+def test_made_ids_separate_messages_as_the_client_saw_them() -> None:
     call = update("tool_call", toolCallId="t")
     transcript = fold(
         [
             prompt("Go"),
-            *(named("x-1"), chunk("a"), call, chunk("b")),
-            *(named("x-2"), chunk("c")),
+            *(made_id("x-1"), chunk("a"), call, chunk("b")),
+            *(made_id("x-2"), chunk("c")),
             prompt("On"),
             *(chunk("d"), call, chunk("e")),
         ]
     )
     texts = [
-        [(it.name, it.text) for it in turn.items if isinstance(it, TranscriptMessage)]
+        [(it.made_id, it.text) for it in turn.items if isinstance(it, TranscriptMessage)]
         for turn in transcript.turns
     ]
     assert texts == [
@@ -343,9 +343,9 @@ def test_messages_that_were_named_on_the_way_are_those_that_the_client_saw() -> 
     ]
 
 
-def test_from_version_2_on_null_takes_away_what_was_told_beside() -> None:
-    def meta(protocol: int, *told: object) -> object:
-        entries = [update("agent_message", protocol, messageId="m", _meta=it) for it in told]
+def test_from_version_2_on_null_removes_meta() -> None:
+    def meta(protocol: int, *values: object) -> object:
+        entries = [update("agent_message", protocol, messageId="m", _meta=it) for it in values]
         return only_item(fold(entries)).meta
 
     assert meta(2, {"a": 1, "b": 2}, {"a": None}) == {"b": 2}
@@ -354,9 +354,9 @@ def test_from_version_2_on_null_takes_away_what_was_told_beside() -> None:
     assert meta(1, {"a": 1}, None) == {"a": 1}
 
 
-def test_a_prompt_that_waits_begins_its_turn_when_it_is_said_back() -> None:
-    def asked(number: int, words: str) -> Entry:
-        params = {"prompt": [{"type": "text", "text": words}]}
+def test_a_waiting_prompt_begins_its_turn_when_it_is_echoed() -> None:
+    def asked(number: int, text: str) -> Entry:
+        params = {"prompt": [{"type": "text", "text": text}]}
         return entry(Kind.PROMPT, {"id": number, "params": params}, 2)
 
     echo = {"sessionUpdate": "user_message", "messageId": "u2", "content": []}
@@ -366,10 +366,10 @@ def test_a_prompt_that_waits_begins_its_turn_when_it_is_said_back() -> None:
         transcript.add(it)
     assert [len(turn.items) for turn in transcript.turns] == [2]
     transcript.add(entry(Kind.ECHO, {"params": {"update": echo}}, 2))
-    assert said(transcript)[1:] == [[("user", "u2", "B")]]
+    assert messages(transcript)[1:] == [[("user", "u2", "B")]]
 
 
-def test_what_was_said_under_an_id_is_found_by_it() -> None:
+def test_a_message_is_found_by_its_id() -> None:
     transcript = fold([prompt("Go"), chunk("One", messageId="m"), chunk("Two", messageId="n")])
     message = transcript.message(Role.AGENT, "n")
     assert message is not None
@@ -378,7 +378,7 @@ def test_what_was_said_under_an_id_is_found_by_it() -> None:
     assert transcript.message(Role.AGENT, None) is None
 
 
-def test_the_call_or_plan_that_changed_last_is_known() -> None:
+def test_latest_is_the_tool_call_or_plan_that_changed_last() -> None:
     transcript = Transcript()
     transcript.add(update("tool_call", toolCallId="t", title="One"))
     call = transcript.latest
@@ -389,13 +389,13 @@ def test_the_call_or_plan_that_changed_last_is_known() -> None:
     assert transcript.latest is call
 
 
-def test_an_answer_may_have_both_names() -> None:
+def test_a_response_with_result_and_null_error_is_successful() -> None:
     both = {"id": 1, "error": None, "result": {"stopReason": "end_turn"}}
     (turn,) = fold([prompt("Go"), entry(Kind.ANSWER, both)]).turns
     assert (turn.stop_reason, turn.error) == ("end_turn", None)
 
 
-def test_prompts_that_wait_when_the_agent_dies_were_said_all_the_same() -> None:
+def test_waiting_prompts_become_turns_when_the_agent_exits() -> None:
     def asked(number: int) -> Entry:
         params = {"sessionId": "s", "prompt": [{"type": "text", "text": f"prompt {number}"}]}
         return entry(Kind.PROMPT, {"id": number, "params": params}, 2)
@@ -403,13 +403,19 @@ def test_prompts_that_wait_when_the_agent_dies_were_said_all_the_same() -> None:
     def failed(number: int, **data: object) -> Entry:
         return entry(Kind.ANSWER, {"id": number, "error": {"code": -1, "data": data}}, 2)
 
-    def told(turns: list[Any]) -> list[str]:
+    def values(turns: list[Any]) -> list[str]:
         return [turn.items[0].text for turn in turns]
 
     prompts = [asked(1), asked(2), asked(3)]
     ended = [failed(number, agentEnded=True) for number in (1, 2, 3)]
     turns = fold([*prompts, *ended]).turns
-    assert told(turns) == ["prompt 1", "prompt 2", "prompt 3"]
+    assert values(turns) == ["prompt 1", "prompt 2", "prompt 3"]
     assert all(turn.was_cut_off for turn in turns)
     refused = [failed(number) for number in (1, 2, 3)]
-    assert told(fold([*prompts, *refused]).turns) == ["prompt 1"]
+    assert values(fold([*prompts, *refused]).turns) == ["prompt 1"]
+
+
+def test_a_turn_has_ended_with_its_answer() -> None:
+    assert not turn_has_ended([])
+    assert not turn_has_ended([chunk("a")])
+    assert turn_has_ended([chunk("a"), answer(stopReason="end_turn")])

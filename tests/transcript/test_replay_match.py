@@ -212,7 +212,9 @@ def test_a_replay_is_caught_up_with_the_last_completed_turn(
     assert is_caught_up(turns, MemoryReport(known=frozenset(known))) is expected
 
 
-@given(st.lists(st.sampled_from(["go on", "yes", "fix it", "a longer prompt of the user"])), st.data())
+@given(
+    st.lists(st.sampled_from(["go on", "yes", "fix it", "a longer prompt of the user"])), st.data()
+)
 def test_a_prefix_of_the_record_makes_exactly_the_rest_missing(
     prompts: list[str], data: st.DataObject
 ) -> None:

@@ -10,13 +10,14 @@ from rekindle.acp.jsonrpc import update_line
 from rekindle.jsonvalue import encode
 from rekindle.model import Entry, Kind, Opened, Side
 from rekindle.proxy.step import AGENT
+from rekindle.transcript.model import handover_notice
 from rekindle.transcript.reducer import Transcript, fold
-from rekindle.transcript.replay_v1 import handover_notice, replay_v1
+from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
 
 Json = dict[str, Any]
 
-TEXT = st.builds(lambda words: {"type": "text", "text": words}, st.text(max_size=5))
+TEXT = st.builds(lambda text: {"type": "text", "text": text}, st.text(max_size=5))
 BLOCK = TEXT | st.just({"type": "resource_link", "name": "a", "uri": "file:///a"})
 IDS = st.sampled_from([None, "m1", "m2"])
 
@@ -29,17 +30,17 @@ def chunks(kind: str) -> st.SearchStrategy[Json]:
     return st.builds(build, BLOCK, IDS)
 
 
-def chunk(kind: str, words: str) -> Json:
-    return {"sessionUpdate": kind, "content": {"type": "text", "text": words}}
+def chunk(kind: str, text: str) -> Json:
+    return {"sessionUpdate": kind, "content": {"type": "text", "text": text}}
 
 
 def tool_call(kind: str, name: str, /, **fields: object) -> Json:
-    told = {key: value for key, value in fields.items() if value != "absent"}
-    return {"sessionUpdate": kind, "toolCallId": name, "title": "T", **told}
+    replayed = {key: value for key, value in fields.items() if value != "absent"}
+    return {"sessionUpdate": kind, "toolCallId": name, "title": "T", **replayed}
 
 
-def plan(words: str) -> Json:
-    return {"sessionUpdate": "plan", "entries": [{"content": words}]}
+def plan(text: str) -> Json:
+    return {"sessionUpdate": "plan", "entries": [{"content": text}]}
 
 
 UPDATES = st.one_of(
@@ -55,7 +56,7 @@ UPDATES = st.one_of(
         locations=st.sampled_from(["absent", [{"path": "/a", "line": 3}]]),
     ),
     st.builds(
-        lambda words: {"sessionUpdate": "plan", "entries": [{"content": words}]},
+        lambda text: {"sessionUpdate": "plan", "entries": [{"content": text}]},
         st.text(max_size=3),
     ),
     st.builds(
@@ -103,30 +104,30 @@ def one_turn(*updates: Json, ended: bool = True) -> Transcript:
 @pytest.mark.requirement(13, 25, 36)
 @given(TURNS)
 def test_replay_equals_live(turns: list[tuple[list[Json], list[Json]]]) -> None:
-    live, told = Editor(), Editor()
+    live, replayed = Editor(), Editor()
     for prompt, updates in turns:
         live.prompt(prompt)
         for update in updates:
             live.apply(update)
     for update in replay_v1(fold(record(turns))):
-        told.apply(update)
-    assert told.shown() == live.shown()
-    assert told.state == live.state
+        replayed.apply(update)
+    assert replayed.shown() == live.shown()
+    assert replayed.state == live.state
 
 
-def heard(book: Playbook, session_id: str) -> list[Json]:
-    """Return, and forget, the updates that the client got, all of them of that session."""
+def received(book: Playbook, session_id: str) -> list[Json]:
+    """Return the updates that the client received for a session, and clear them."""
     lines = [line[3:] for line in book.out if line.startswith("<c ")]
     book.out.clear()
     messages = [json.loads(line) for line in lines]
-    told = [it["params"] for it in messages if it.get("method") == "session/update"]
-    assert {it["sessionId"] for it in told} <= {session_id}
-    return [it["update"] for it in told]
+    replayed = [it["params"] for it in messages if it.get("method") == "session/update"]
+    assert {it["sessionId"] for it in replayed} <= {session_id}
+    return [it["update"] for it in replayed]
 
 
 @pytest.mark.requirement(13, 15)
 @given(TURNS, st.lists(st.booleans()), st.sampled_from(["s", "renamed"]))
-def test_what_the_client_is_told_again_is_what_it_saw(
+def test_a_load_replays_what_the_client_saw(
     turns: list[tuple[list[Json], list[Json]]], together: list[bool], name: str
 ) -> None:
     book = Playbook()
@@ -138,7 +139,7 @@ def test_what_the_client_is_told_again_is_what_it_saw(
     book.receive(AGENT, ['{"id":1,"result":{"sessionId":"s"}}'])
     session_id = json.loads(book.out[-1][3:])["result"]["sessionId"]
     assert (session_id == "s") is (name == "s")
-    live, told = Editor(), Editor()
+    live, replayed = Editor(), Editor()
     book.out.clear()
     for prompt, updates in turns:
         live.prompt(prompt)
@@ -152,25 +153,25 @@ def test_what_the_client_is_told_again_is_what_it_saw(
                 book.receive(AGENT, read)
                 read = []
         book.receive(AGENT, [*read, '{"id":2,"result":{"stopReason":"end_turn"}}'])
-        for update in heard(book, session_id):
+        for update in received(book, session_id):
             live.apply(update)
     params = {"sessionId": session_id, "cwd": "/p", "mcpServers": []}
     request = {"id": 3, "method": "session/load", "params": params}
     book.receive(CLIENT, [json.dumps(request)])
-    for update in heard(book, session_id):
-        told.apply(update)
-    assert told.shown() == live.shown()
+    for update in received(book, session_id):
+        replayed.apply(update)
+    assert replayed.shown() == live.shown()
     title = live.state.get("session_info_update", {}).get("title")
     if title is None and "session_info_update" in live.state:
-        # The agent has taken its title back; the one made of the first prompt is left.
+        # The agent has removed its title. The title from the first prompt remains.
         live.state["session_info_update"].pop("title", None)
-        told.state["session_info_update"].pop("title", None)
-    assert told.state == live.state
+        replayed.state["session_info_update"].pop("title", None)
+    assert replayed.state == live.state
 
 
 @pytest.mark.requirement(35)
 @given(TURNS)
-def test_a_replay_is_the_same_every_time_and_every_message_has_an_id(
+def test_a_replay_is_deterministic_and_every_message_has_an_id(
     turns: list[tuple[list[Json], list[Json]]],
 ) -> None:
     entries = record(turns)
@@ -184,7 +185,7 @@ def test_a_replay_is_the_same_every_time_and_every_message_has_an_id(
         assert ("messageId" in update) is update["sessionUpdate"].endswith("_chunk")
 
 
-def test_chunks_are_told_as_one() -> None:
+def test_chunks_are_replayed_joined() -> None:
     many = [
         {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}}
     ] * 5000
@@ -200,7 +201,7 @@ def test_a_tool_call_that_never_ended_has_failed(status: str | None) -> None:
         assert list(replay_v1(one_turn(call, ended=ended)))[-1]["status"] == "failed"
 
 
-def test_a_turn_that_was_cut_off_is_marked_and_a_running_one_is_not() -> None:
+def test_an_interrupted_turn_is_marked_and_a_running_one_is_not() -> None:
     call = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "T", "status": "in_progress"}
     cut = one_turn(call, ended=False)
     *before, last = replay_v1(cut)
@@ -211,7 +212,7 @@ def test_a_turn_that_was_cut_off_is_marked_and_a_running_one_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("fields", "text"),
     [
         ({"rawOutput": "plain"}, "plain"),
         ({"rawOutput": {"output": "nested"}}, "nested"),
@@ -225,18 +226,18 @@ def test_a_turn_that_was_cut_off_is_marked_and_a_running_one_is_not() -> None:
         ({}, "[the output of a terminal that is gone]"),
     ],
 )
-def test_a_terminal_is_replaced_by_what_is_known_of_it(fields: Json, words: str) -> None:
+def test_a_terminal_is_replaced_by_its_known_output(fields: Json, text: str) -> None:
     content = [{"type": "terminal", "terminalId": "x"}, {"type": "diff", "path": "/a"}]
     call = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "T", "content": content}
-    told = list(replay_v1(one_turn(call | fields)))[-1]["content"]
-    assert told == [
-        {"type": "content", "content": {"type": "text", "text": words}},
+    replayed = list(replay_v1(one_turn(call | fields)))[-1]["content"]
+    assert replayed == [
+        {"type": "content", "content": {"type": "text", "text": text}},
         {"type": "diff", "path": "/a"},
     ]
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "text"),
     [
         (b'{"lostEntries":7}', "[7 entries are missing: the store could not be written]"),
         (
@@ -245,35 +246,35 @@ def test_a_terminal_is_replaced_by_what_is_known_of_it(fields: Json, words: str)
         ),
     ],
 )
-def test_a_gap_is_told_with_its_reason(line: bytes, words: str) -> None:
+def test_a_gap_is_replayed_with_its_reason(line: bytes, text: str) -> None:
     gap = Entry(seq=1, side=Side.AGENT, kind=Kind.GAP, at_us=1, line=line)
-    (told,) = replay_v1(fold([gap]))
-    assert told["content"]["text"] == words
+    (replayed,) = replay_v1(fold([gap]))
+    assert replayed["content"]["text"] == text
 
 
-def test_what_the_agent_says_in_meta_is_kept() -> None:
+def test_meta_of_the_agent_is_kept() -> None:
     chunk = {
         "sessionUpdate": "usage_update",
         "used": 1,
         "size": 2,
         "_meta": {"cost": 3},
     }
-    (*_, told) = replay_v1(one_turn(chunk))
-    assert told["_meta"] == {"cost": 3, "rekindle": {"replayed": True}}
+    (*_, replayed) = replay_v1(one_turn(chunk))
+    assert replayed["_meta"] == {"cost": 3, "rekindle": {"replayed": True}}
 
 
-def test_what_rekindle_itself_says_in_meta_is_kept() -> None:
-    # A status that version 1 has no word for, and the sub-agent that an imported call has started.
+def test_meta_of_rekindle_is_kept() -> None:
+    # A status that version 1 does not have, and the sub-agent of an imported call.
     child = {"_meta": {"rekindle": {"childSessionId": "s.1"}}}
     call = {"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "cancelled", **child}
     line = update_line("s", call)
     entry = Entry(seq=1, side=Side.AGENT, kind=Kind.UPDATE, at_us=1, line=line, protocol=2)
-    (told,) = replay_v1(fold([entry]))
+    (replayed,) = replay_v1(fold([entry]))
     ours = {"childSessionId": "s.1", "status": "cancelled", "replayed": True}
-    assert (told["status"], told["_meta"]) == ("failed", {"rekindle": ours})
+    assert (replayed["status"], replayed["_meta"]) == ("failed", {"rekindle": ours})
     transcript = fold([entry])
-    (told,) = replay_v2(transcript.turns, transcript)
-    assert told["_meta"] == {"rekindle": {"childSessionId": "s.1", "replayed": True}}
+    (replayed,) = replay_v2(transcript.turns, transcript)
+    assert replayed["_meta"] == {"rekindle": {"childSessionId": "s.1", "replayed": True}}
 
 
 def test_an_update_is_written_as_a_notification() -> None:
@@ -285,41 +286,41 @@ def test_an_update_is_written_as_a_notification() -> None:
     }
 
 
-def test_a_long_text_is_told_in_pieces() -> None:
-    words = "".join(chr(97 + number % 26) for number in range(200_000))
-    parts = [words[start : start + 40] for start in range(0, len(words), 40)]
+def test_a_long_text_is_replayed_in_pieces() -> None:
+    text = "".join(chr(97 + number % 26) for number in range(200_000))
+    parts = [text[start : start + 40] for start in range(0, len(text), 40)]
     answer = [chunk("agent_message_chunk", part) for part in parts]
-    told = [
+    replayed = [
         it for it in replay_v1(one_turn(*answer)) if it["sessionUpdate"] == "agent_message_chunk"
     ]
-    assert len(told) == 5
-    assert "".join(it["content"]["text"] for it in told) == words
-    assert len({it["messageId"] for it in told}) == 1
-    assert max(len(encode(it)) for it in told) < 65536
+    assert len(replayed) == 5
+    assert "".join(it["content"]["text"] for it in replayed) == text
+    assert len({it["messageId"] for it in replayed}) == 1
+    assert max(len(encode(it)) for it in replayed) < 65536
 
 
-def test_a_handover_is_told_as_it_was_live() -> None:
+def test_a_handover_is_replayed_like_its_live_notice() -> None:
     line = b'{"type":"text","text":"User: secret"}'
     entry = Entry(seq=1, side=Side.AGENT, kind=Kind.HANDOVER, at_us=7, line=line)
-    (told,) = replay_v1(fold([entry]))
+    (replayed,) = replay_v1(fold([entry]))
     live = handover_notice(7)
-    assert {**told, "_meta": None} == {**live, "_meta": None}
-    assert "secret" not in str(told)
+    assert {**replayed, "_meta": None} == {**live, "_meta": None}
+    assert "secret" not in str(replayed)
 
 
-def test_a_reminder_is_not_told() -> None:
+def test_a_reminder_is_not_replayed() -> None:
     line = b'{"type":"text","text":"User: secret"}'
     entry = Entry(seq=1, side=Side.AGENT, kind=Kind.REMINDER, at_us=7, line=line)
     assert list(replay_v1(fold([entry]))) == []
 
 
-def test_a_turn_of_which_nothing_is_to_be_seen_is_nothing() -> None:
+def test_a_turn_without_visible_items_has_no_updates() -> None:
     line = update_line("s", chunk("agent_thought_chunk", ""))
     entry = Entry(seq=1, side=Side.AGENT, kind=Kind.UPDATE, at_us=1, line=line)
     assert list(replay_v1(fold([entry]))) == []
 
 
-def test_what_is_said_beside_the_words_is_told_again() -> None:
+def test_meta_of_a_message_is_replayed() -> None:
     marked = chunk("agent_message_chunk", "Hi") | {"_meta": {"a": 1}}
     again = chunk("agent_message_chunk", " you") | {"_meta": {"b": 2}}
     empty = chunk("agent_thought_chunk", "") | {"_meta": {"usage": 3}}
@@ -331,40 +332,40 @@ def test_what_is_said_beside_the_words_is_told_again() -> None:
     assert planned["_meta"]["c"] == 4
 
 
-def test_a_character_that_was_cut_in_two_is_whole_again() -> None:
+def test_surrogate_halves_of_two_chunks_are_joined() -> None:
     halves = [chunk("agent_message_chunk", "a\ud83d"), chunk("agent_message_chunk", "\ude00b")]
     entries = [
         Entry(seq=seq, side=Side.AGENT, kind=Kind.UPDATE, at_us=1, line=update_line("s", half))
         for seq, half in enumerate(halves, start=1)
     ]
-    (told,) = replay_v1(fold(entries))
-    assert told["content"]["text"] == "a\U0001f600b"
-    # And one that stays cut in two can still be written.
-    (told,) = replay_v1(fold(entries[:1]))
-    assert update_line("s", told).endswith(b"}")
+    (replayed,) = replay_v1(fold(entries))
+    assert replayed["content"]["text"] == "a\U0001f600b"
+    # A lone surrogate can still be encoded.
+    (replayed,) = replay_v1(fold(entries[:1]))
+    assert update_line("s", replayed).endswith(b"}")
     assert fold(entries).turns[0].items[0].text == "a\U0001f600b"  # type: ignore[union-attr]
 
 
-def test_ids_begin_anew_where_the_agent_does() -> None:
+def test_ids_used_again_after_a_handover_get_a_suffix() -> None:
     first, second = (
         [
-            chunk("agent_message_chunk", words) | {"messageId": "m1"},
-            {"sessionUpdate": "tool_call", "toolCallId": "t1", "title": words},
+            chunk("agent_message_chunk", text) | {"messageId": "m1"},
+            {"sessionUpdate": "tool_call", "toolCallId": "t1", "title": text},
         ]
-        for words in ("first", "second")
+        for text in ("first", "second")
     )
     go = [{"type": "text", "text": "Go"}]
     before, after = record([(go, first)]), record([(go, second)])
     handover = Entry(seq=0, side=Side.AGENT, kind=Kind.HANDOVER, at_us=1, line=b"{}")
-    told = list(replay_v1(fold([*before, after[0], handover, *after[1:]])))
-    calls = {it["toolCallId"]: it["title"] for it in told if "toolCallId" in it}
+    replayed = list(replay_v1(fold([*before, after[0], handover, *after[1:]])))
+    calls = {it["toolCallId"]: it["title"] for it in replayed if "toolCallId" in it}
     assert calls == {"t1": "first", "t1~3": "second"}
-    words = {it["messageId"]: it["content"]["text"] for it in told if "messageId" in it}
-    assert (words["m1"], words["m1~2"]) == ("first", "second")
+    text = {it["messageId"]: it["content"]["text"] for it in replayed if "messageId" in it}
+    assert (text["m1"], text["m1~2"]) == ("first", "second")
 
 
 @pytest.mark.parametrize("line", [b"\xff\xfe not JSON", b'{"params":{"update":{"content":1}}}'])
-def test_an_update_that_does_not_say_what_it_is_is_not_told_again(line: bytes) -> None:
+def test_an_update_without_a_kind_is_not_replayed(line: bytes) -> None:
     entry = Entry(seq=1, side=Side.AGENT, kind=Kind.UPDATE, at_us=1, line=line)
     transcript = fold([entry])
     assert list(replay_v1(transcript)) == []

@@ -1,11 +1,8 @@
 from typing import Any
 
-import pytest
-
 from rekindle.model import DocumentKind, SearchDocument
-from rekindle.text.tokens import GAP, humps, parted
 from rekindle.transcript.model import (
-    Gap,
+    GapItem,
     PlanItem,
     Role,
     ToolCallItem,
@@ -34,7 +31,7 @@ def words(*items: Any) -> list[str]:  # noqa: ANN401 - as it comes
     ]
 
 
-def test_a_passage_knows_its_place() -> None:
+def test_a_document_has_its_place() -> None:
     turn = TranscriptTurn(
         number=2, at_us=1, items=[said(text("Hello"), role=Role.THOUGHT, id_="m")]
     )
@@ -43,19 +40,19 @@ def test_a_passage_knows_its_place() -> None:
     ]
 
 
-def test_a_title_stands_before_the_first_turn() -> None:
+def test_a_title_belongs_to_turn_0() -> None:
     expected = SearchDocument(turn=0, seq=0, at_us=7, origin=DocumentKind.TITLE, words="A  title")
     assert title_document("A \x02title", 7) == expected
 
 
-def test_words_and_names_of_attachments_are_found() -> None:
+def test_text_and_names_of_attachments_are_included() -> None:
     link = {"type": "resource_link", "name": "notes", "uri": "file:///p/a.md"}
     embedded = {"type": "resource", "resource": {"uri": "file:///p/b.md", "text": "long"}}
     found = words(said(text("See "), link, embedded, {"type": "image", "data": "xx"}, text("!")))
     assert found == ["See \nnotes\n\nfile:///p/a.md\n\nfile:///p/b.md\n!"]
 
 
-def test_titles_and_paths_of_tool_calls_are_found() -> None:
+def test_titles_and_paths_of_tool_calls_are_included() -> None:
     fields = {
         "title": "Edit",
         "locations": [{"path": "/p/a.py", "line": 3}, "odd"],
@@ -70,41 +67,14 @@ def test_titles_and_paths_of_tool_calls_are_found() -> None:
     ]
 
 
-def test_steps_of_plans_are_found() -> None:
+def test_entries_of_plans_are_included() -> None:
     entries = [{"content": "First"}, "odd", {"content": "Then"}]
     assert words(PlanItem(seq=1, at_us=1, entries=entries)) == ["First\n\nThen"]
 
 
-def test_what_may_still_be_added_to_is_there_though_empty() -> None:
-    assert words(said(), said(id_="m"), Gap(seq=1, at_us=1, lost=2)) == [""]
+def test_an_empty_item_with_an_id_has_a_document() -> None:
+    assert words(said(), said(id_="m"), GapItem(seq=1, at_us=1, lost=2)) == [""]
 
 
-def test_what_cannot_be_searched_for_is_taken_out() -> None:
+def test_control_characters_are_removed() -> None:
     assert words(said(text("a\x00b\x02c\x03d\te\nf\x1b"))) == ["a b c d\te\nf "]
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("plain words, ÄÖÜ", "plain words, ÄÖÜ"),
-        ("SQLite全文検索 ok", "SQLite|全|文|検|索 ok"),
-        ("ひらガナ", "ひ|ら|ガ|ナ"),
-        ("한국어", "한|국|어"),
-    ],
-)
-def test_what_is_written_without_blanks_is_parted(given: str, expected: str) -> None:
-    assert parted(given).replace(GAP, "|") == expected
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("SqliteStore", "Sqlite Store"),
-        ("getUserName2, getUserName2", "get User Name 2"),
-        ("an HTTPServer on GitHub", "HTTP Server Git Hub"),
-        ("snake_case and plain Words", ""),
-        ("aB" * 50, ""),
-    ],
-)
-def test_names_are_parted_at_their_humps(given: str, expected: str) -> None:
-    assert humps(given) == expected

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import example, given, strategies as st
 
-from rekindle.transcript.titles import LONGEST, shorten, title_from_prompt
+from rekindle.transcript.titles import MAX_TITLE, shorten, title_from_prompt
 
 
 @pytest.mark.parametrize(
@@ -14,23 +14,25 @@ from rekindle.transcript.titles import LONGEST, shorten, title_from_prompt
         ([], None),
     ],
 )
-def test_a_title_is_made_of_the_first_words(blocks: list[object], title: str | None) -> None:
+def test_the_title_is_the_first_words_of_the_prompt(
+    blocks: list[object], title: str | None
+) -> None:
     assert title_from_prompt(blocks) == title
 
 
-def test_a_long_title_is_cut_at_a_word() -> None:
+def test_a_long_title_is_cut_between_words() -> None:
     cut = shorten("word " * 50)
-    assert len(cut) <= LONGEST
+    assert len(cut) <= MAX_TITLE
     assert cut.endswith("word…")
 
 
-def test_one_long_word_is_cut_anywhere() -> None:
-    assert shorten("x" * 200) == "x" * (LONGEST - 1) + "…"
-    assert shorten("a " + "x" * 200) == "a " + "x" * (LONGEST - 3) + "…"
+def test_one_long_word_is_cut_inside() -> None:
+    assert shorten("x" * 200) == "x" * (MAX_TITLE - 1) + "…"
+    assert shorten("a " + "x" * 200) == "a " + "x" * (MAX_TITLE - 3) + "…"
 
 
 @example("a " * 100)
 @given(st.text(st.sampled_from("ab \n\t\u2003"), max_size=400))
-def test_of_a_long_prompt_only_the_beginning_is_looked_at(words: str) -> None:
-    title = title_from_prompt([{"type": "text", "text": words}])
-    assert title == (shorten(" ".join(words.split())) or None)
+def test_only_the_beginning_of_a_long_prompt_is_read(text: str) -> None:
+    title = title_from_prompt([{"type": "text", "text": text}])
+    assert title == (shorten(" ".join(text.split())) or None)

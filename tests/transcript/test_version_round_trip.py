@@ -1,4 +1,4 @@
-"""From one version to the other and back into a transcript: what both know is kept."""
+"""A transcript survives a replay in the other version, as far as both versions can express it."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from rekindle.model import Entry, Kind, Side
 from rekindle.transcript.model import PlanItem, ToolCallItem, TranscriptMessage
 from rekindle.transcript.reducer import Transcript, fold
-from rekindle.transcript.replay_v1 import message_id, replay_v1
+from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
 
 Json = dict[str, Any]
@@ -16,8 +16,8 @@ Json = dict[str, Any]
 WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5)
 META = st.dictionaries(st.sampled_from(["a", "b"]), st.integers(0, 3), max_size=2)
 BLOCK = st.one_of(
-    st.builds(lambda words: {"type": "text", "text": words}, WORDS),
-    st.builds(lambda words: {"type": "text", "text": words, "annotations": {}}, WORDS),
+    st.builds(lambda text: {"type": "text", "text": text}, WORDS),
+    st.builds(lambda text: {"type": "text", "text": text, "annotations": {}}, WORDS),
     st.just({"type": "image", "data": "AA==", "mimeType": "image/png"}),
     st.just({"type": "resource_link", "name": "a", "uri": "file:///a", "size": 3}),
     st.just({"type": "resource", "resource": {"uri": "file:///a", "text": "x"}}),
@@ -32,7 +32,7 @@ FIELDS = {
     "rawInput": st.just({"x": 1}),
     "rawOutput": st.just("out"),
 }
-"""What both versions know of a tool call, but for diffs and terminals."""
+"""The fields of a tool call that both versions have, except diffs and terminals."""
 ENTRY = st.fixed_dictionaries(
     {
         "content": WORDS,
@@ -49,12 +49,12 @@ STATES = st.sampled_from(
 )
 
 
-def told(**update: object) -> Json:
+def update_of(**update: object) -> Json:
     return update
 
 
 def updates(version: int) -> st.SearchStrategy[Json]:
-    """Return updates of a version, in which the two differ in form and not in what they tell."""
+    """Return updates of a version whose content the other version can express too."""
     kinds = st.sampled_from(["agent_message", "agent_thought"])
     names = st.sampled_from(["1", "2", "3"])
     needed = {name: FIELDS[name] for name in ("title", "status")}
@@ -72,12 +72,12 @@ def updates(version: int) -> st.SearchStrategy[Json]:
     entries = st.lists(ENTRY, max_size=3)
     if version == 1:
         kind = st.sampled_from(["tool_call", "tool_call_update"])
-        plans = st.builds(lambda it: told(sessionUpdate="plan", entries=it), entries)
+        plans = st.builds(lambda it: update_of(sessionUpdate="plan", entries=it), entries)
         commands: Json = {"availableCommands": [COMMAND]}
     else:
         kind = st.just("tool_call_update")
         plans = st.builds(
-            lambda it: told(
+            lambda it: update_of(
                 sessionUpdate="plan_update",
                 plan={"type": "items", "planId": "main", "entries": it},
             ),
@@ -94,7 +94,7 @@ def updates(version: int) -> st.SearchStrategy[Json]:
 
 
 def as_entries(version: int, turns: list[list[Json]]) -> list[Entry]:
-    """Return the record of a session between two of a version."""
+    """Return the entries of a session whose client and agent have this version."""
     entries: list[Entry] = []
 
     def add(kind: Kind, side: Side, message: Json) -> None:
@@ -102,13 +102,13 @@ def as_entries(version: int, turns: list[list[Json]]) -> list[Entry]:
         line = json.dumps(message).encode()
         entries.append(Entry(seq=seq, side=side, kind=kind, at_us=seq, line=line, protocol=version))
 
-    for number, said in enumerate(turns):
+    for number, message in enumerate(turns):
         prompt = [{"type": "text", "text": f"prompt {number}"}]
         params = {"sessionId": "s", "prompt": prompt}
         add(Kind.PROMPT, Side.CLIENT, {"id": number, "method": "session/prompt", "params": params})
         if version > 1:
             add(Kind.ANSWER, Side.AGENT, {"id": number, "result": {"messageId": f"u{number}"}})
-        for update in said:
+        for update in message:
             add(Kind.UPDATE, Side.AGENT, {"params": {"update": update}})
         if version == 1:
             add(Kind.ANSWER, Side.AGENT, {"id": number, "result": {"stopReason": "end_turn"}})
@@ -119,7 +119,7 @@ def as_entries(version: int, turns: list[list[Json]]) -> list[Entry]:
 
 
 def told_again(version: int, updates: list[Json]) -> Transcript:
-    """Return the transcript that a recorder makes of a replay."""
+    """Return the transcript of a recorded replay."""
     return fold(
         Entry(
             seq=number,
@@ -134,15 +134,15 @@ def told_again(version: int, updates: list[Json]) -> Transcript:
 
 
 def shared(transcript: Transcript, fields: frozenset[str]) -> list[Json]:
-    """Return what both versions know of a transcript."""
+    """Return the parts of a transcript that both versions can express."""
     items: list[Json] = []
     for turn in transcript.turns:
         for item in turn.items:
             match item:
                 case TranscriptMessage():
                     meta = {k: v for k, v in item.meta.items() if k != "rekindle"}
-                    words = {"id": message_id(item), "blocks": item.blocks, "meta": meta}
-                    items += [{"is": item.role.value, **words}] if item.blocks else []
+                    text = {"id": item.replay_id, "blocks": item.blocks, "meta": meta}
+                    items += [{"is": item.role.value, **text}] if item.blocks else []
                 case ToolCallItem():
                     known = {k: v for k, v in item.fields.items() if k in fields}
                     items.append({"is": "call", "id": item.id, **known})
@@ -176,7 +176,7 @@ def known_state(transcript: Transcript) -> Json:
 def test_from_version_1_to_version_2(turns: list[list[Json]]) -> None:
     before = fold(as_entries(1, turns))
     after = told_again(2, list(replay_v2(before.turns, before)))
-    # In version 2 the one plan of version 1 has an id, by which it is one in the whole session.
+    # The plan of version 1 has an id in version 2, so it is the same in the whole session.
     plans = sum(item["is"] == "plan" for item in shared(before, NAMES))
     if plans <= 1:
         assert shared(after, NAMES) == shared(before, NAMES)

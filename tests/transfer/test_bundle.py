@@ -1,4 +1,4 @@
-"""Bundles: what goes in comes out, and what is not whole is not taken."""
+"""Bundles: a round trip keeps everything, and an incomplete or invalid bundle is rejected."""
 
 import json
 from hashlib import sha256
@@ -6,12 +6,12 @@ from hashlib import sha256
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from bundles import NOW, changes_of, filled, packed, squeezed
+from bundles import NOW, changes_of, make_bundle, make_compressed_bundle, read_bundle
 from recorded_sessions import answered, asked, opened, told
 from rekindle.errors import BadBundle
 from rekindle.model import Change, EntryBatch, Kind, Side
 from rekindle.store.memory import MemoryStore
-from rekindle.transfer.bundle_format import bundle
+from rekindle.transfer.bundle_format import bundle_lines
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def lines_of(data: bytes) -> list[bytes]:
 
 
 def signed(lines: list[bytes]) -> bytes:
-    """Return lines with the end that fits them, as somebody would who knows how."""
+    """Return a bundle of these lines with a correct checksum, as a forger would make it."""
     last = json.loads(lines[-1])
     last["sha256"] = sha256(b"".join(lines[:-1])).hexdigest()
     return b"".join([*lines[:-1], json.dumps(last).encode() + b"\n"])
@@ -39,27 +39,27 @@ def changed(line: bytes, /, **members: object) -> bytes:
 
 @settings(deadline=None)
 @given(changes_of("s1"), changes_of("s2"))
-def test_what_goes_in_comes_out(one: list[Change], other: list[Change]) -> None:
+def test_bundle_round_trip_keeps_entries_and_titles(one: list[Change], other: list[Change]) -> None:
     store = MemoryStore()
     store.write([*one, *other])
-    for pack in (packed, squeezed):
-        with filled(pack(store, "s1", "s2")) as spool:
-            assert [line.session.id for line in spool.sessions] == ["s1", "s2"]
+    for pack in (make_bundle, make_compressed_bundle):
+        with read_bundle(pack(store, "s1", "s2")) as reader:
+            assert [line.session.id for line in reader.sessions] == ["s1", "s2"]
             for number, name in enumerate(("s1", "s2")):
-                assert list(spool.entries(number)) == list(store.read(name))
-                assert spool.sessions[number].session.titles == store.titles(name)
+                assert list(reader.entries(number)) == list(store.read(name))
+                assert reader.sessions[number].session.titles == store.titles(name)
 
 
-def test_the_same_sessions_make_the_same_bundle(store: MemoryStore) -> None:
-    assert squeezed(store, "s1", "s2") == squeezed(store, "s1", "s2")
+def test_same_sessions_make_identical_bundles(store: MemoryStore) -> None:
+    assert make_compressed_bundle(store, "s1", "s2") == make_compressed_bundle(store, "s1", "s2")
 
 
-def test_a_bundle_is_lines_that_can_be_read(store: MemoryStore) -> None:
+def test_bundle_is_json_lines_with_header_and_end(store: MemoryStore) -> None:
     line = b'{"a":"\xff"}'
     store.write(
         [EntryBatch(session_id="s2", side=Side.AGENT, kind=Kind.OPAQUE, at_us=NOW, data=line)]
     )
-    head, session, prompt, opaque, end = map(json.loads, lines_of(packed(store, "s2")))
+    head, session, prompt, opaque, end = map(json.loads, lines_of(make_bundle(store, "s2")))
     assert head == {"rekindle": "bundle", "version": 1}
     assert (session["type"], session["entries"], session["session"]["id"]) == ("session", 2, "s2")
     assert (prompt["type"], prompt["seq"], prompt["side"], prompt["kind"]) == (
@@ -70,37 +70,37 @@ def test_a_bundle_is_lines_that_can_be_read(store: MemoryStore) -> None:
     assert (end["type"], end["sessions"], end["entries"]) == ("end", 1, 2)
 
 
-def test_a_truncated_bundle_is_refused(store: MemoryStore) -> None:
-    for data in (packed(store, "s1", "s2"), squeezed(store, "s1", "s2")):
+def test_truncated_bundle_is_rejected(store: MemoryStore) -> None:
+    for data in (make_bundle(store, "s1", "s2"), make_compressed_bundle(store, "s1", "s2")):
         for length in range(0, len(data), 7):
             with pytest.raises(BadBundle):
-                filled(data[:length])
+                read_bundle(data[:length])
 
 
 @settings(deadline=None)
 @given(st.data())
-def test_a_bundle_with_a_changed_bit_is_refused(data: st.DataObject) -> None:
+def test_bundle_with_flipped_bit_is_rejected(data: st.DataObject) -> None:
     store = MemoryStore()
     store.write([opened("s1"), asked("s1", "Hello"), answered("s1")])
-    whole = packed(store, "s1")
+    whole = make_bundle(store, "s1")
     at = data.draw(st.integers(0, len(whole) - 1))
     flipped = bytearray(whole)
     flipped[at] ^= 1 << data.draw(st.integers(0, 7))
     with pytest.raises(BadBundle):
-        filled(bytes(flipped))
+        read_bundle(bytes(flipped))
 
 
-def test_entries_that_are_left_out_are_missed(store: MemoryStore) -> None:
-    lines = lines_of(packed(store, "s1", "s2"))
+def test_bundle_with_missing_or_extra_lines_is_rejected(store: MemoryStore) -> None:
+    lines = lines_of(make_bundle(store, "s1", "s2"))
     for number in range(1, len(lines) - 1):
         with pytest.raises(BadBundle):
-            filled(signed(lines[:number] + lines[number + 1 :]))
+            read_bundle(signed(lines[:number] + lines[number + 1 :]))
     with pytest.raises(BadBundle, match="something stands after its end"):
-        filled(b"".join([*lines, lines[-1]]))
+        read_bundle(b"".join([*lines, lines[-1]]))
 
 
 @pytest.mark.parametrize(
-    ("line", "members", "words"),
+    ("line", "members", "error"),
     [
         (0, {"version": 2}, "it is of version 2, but this Rekindle knows only 1: upgrade it"),
         (0, {"rekindle": "store"}, "it is no bundle of Rekindle's"),
@@ -116,17 +116,17 @@ def test_entries_that_are_left_out_are_missed(store: MemoryStore) -> None:
         (2, {"seq": 7}, "line 3: entry 1 is missing"),
     ],
 )
-def test_what_no_rekindle_writes_is_refused(
-    store: MemoryStore, line: int, members: dict[str, object], words: str
+def test_invalid_line_values_are_rejected(
+    store: MemoryStore, line: int, members: dict[str, object], error: str
 ) -> None:
-    lines = lines_of(packed(store, "s1"))
+    lines = lines_of(make_bundle(store, "s1"))
     lines[line] = changed(lines[line], **members)
-    with pytest.raises(BadBundle, match=words):
-        filled(signed(lines))
+    with pytest.raises(BadBundle, match=error):
+        read_bundle(signed(lines))
 
 
 @pytest.mark.parametrize(
-    ("members", "words"),
+    ("members", "error"),
     [
         ({"id": ""}, "a session has no id"),
         ({"id": "x" * 100_000}, "too much is said"),
@@ -136,39 +136,39 @@ def test_what_no_rekindle_writes_is_refused(
         ({"cwd": "\ud800"}, "cannot be read"),
     ],
 )
-def test_what_is_said_of_a_session_is_bounded(
-    store: MemoryStore, members: dict[str, object], words: str
+def test_oversized_session_metadata_is_rejected(
+    store: MemoryStore, members: dict[str, object], error: str
 ) -> None:
-    lines = lines_of(packed(store, "s1"))
+    lines = lines_of(make_bundle(store, "s1"))
     lines[1] = changed(lines[1], session=json.loads(lines[1])["session"] | members)
-    with pytest.raises(BadBundle, match=words):
-        filled(signed(lines))
+    with pytest.raises(BadBundle, match=error):
+        read_bundle(signed(lines))
 
 
 @pytest.mark.parametrize(
     "data",
     [b"", b"\n", b"PK\x03\x04", b"[]\n", b"\x1f\x8b", b"[" * 100_000 + b"\n", b"\x00" * 50],
 )
-def test_a_file_that_is_no_bundle_is_refused(data: bytes) -> None:
+def test_file_that_is_not_a_bundle_is_rejected(data: bytes) -> None:
     with pytest.raises(BadBundle):
-        filled(data)
+        read_bundle(data)
 
 
-def test_deep_nesting_is_refused(store: MemoryStore) -> None:
-    lines = lines_of(packed(store, "s1"))
+def test_deeply_nested_json_is_rejected(store: MemoryStore) -> None:
+    lines = lines_of(make_bundle(store, "s1"))
     lines[2] = b'{"type":"entry","x":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
     with pytest.raises(BadBundle):
-        filled(signed(lines))
+        read_bundle(signed(lines))
 
 
-def test_a_session_that_vanishes_while_it_is_packed_is_an_error(store: MemoryStore) -> None:
+def test_session_removed_during_export_raises(store: MemoryStore) -> None:
     session = store.session("s1")
     with pytest.raises(BadBundle, match="removed meanwhile"):
-        list(bundle([(session, {}, [])]))
+        list(bundle_lines([(session, {}, [])]))
 
 
-def test_what_is_recorded_while_it_is_packed_waits_for_the_next_time(store: MemoryStore) -> None:
+def test_entries_recorded_during_export_are_left_out(store: MemoryStore) -> None:
     session = store.session("s1")
     store.write([asked("s1", "more")])
-    with filled(b"".join(bundle([(session, {}, store.read("s1"))]))) as spool:
-        assert len(list(spool.entries(0))) == 3
+    with read_bundle(b"".join(bundle_lines([(session, {}, store.read("s1"))]))) as reader:
+        assert len(list(reader.entries(0))) == 3

@@ -1,4 +1,4 @@
-"""Codex's sessions in a store: followed wherever their files go, and nothing is lost."""
+"""Imports from Codex: sessions follow their files, which move, roll back and fork."""
 
 import json
 from pathlib import Path
@@ -7,11 +7,11 @@ import pytest
 
 from codex_files import SESSION, CodexFile, thread
 from codex_sessions import legacy, paginated
-from rekindle.importers.codex import TOOL
+from rekindle.importers.codex.session import IMPORTER
 from rekindle.jsonvalue import as_array, as_object, decode_object
 from rekindle.model import Archived, Kind, Page, TitleSource
 from rekindle.store.base import Store
-from rekindle.transfer.merge import How
+from rekindle.transfer.merge import MergeOutcome
 from tool_imports import Run, everything
 
 
@@ -23,7 +23,7 @@ def file() -> CodexFile:
 
 
 def run(store: Store, home: Path) -> Run:
-    return Run(store, home / ".codex", TOOL)
+    return Run(store, home / ".codex", IMPORTER)
 
 
 def asked(store: Store, session_id: str = SESSION) -> list[object]:
@@ -36,23 +36,23 @@ def archived(store: Store) -> list[str]:
     return [it.id for it in store.sessions(Page(archived=True))]
 
 
-def test_twice_is_once(store: Store, tmp_path: Path) -> None:
+def test_import_is_idempotent(store: Store, tmp_path: Path) -> None:
     legacy().write(tmp_path)
     it = paginated()
     it.thread_id = thread(2)
     it.write(tmp_path)
-    assert run(store, tmp_path).hows == [How.NEW, How.NEW]
+    assert run(store, tmp_path).outcomes == [MergeOutcome.NEW, MergeOutcome.NEW]
     first = everything(store)
     again = run(store, tmp_path)
-    assert (again.read, again.report.hows) == (0, {How.UNCHANGED: 2})
+    assert (again.read, again.report.outcomes) == (0, {MergeOutcome.UNCHANGED: 2})
     for path in (tmp_path / ".codex").rglob("*.jsonl"):
         path.touch()
     again = run(store, tmp_path)
-    assert (again.read, again.hows) == (2, [])
+    assert (again.read, again.outcomes) == (2, [])
     assert [entries for _, _, entries in everything(store)] == [it for _, _, it in first]
 
 
-def test_one_that_grows_is_extended(store: Store, file: CodexFile, tmp_path: Path) -> None:
+def test_growing_file_extends_session(store: Store, file: CodexFile, tmp_path: Path) -> None:
     for line in range(1, len(file.lines)):
         part = CodexFile(mode="paginated")
         part.lines = file.lines[:line]
@@ -60,13 +60,13 @@ def test_one_that_grows_is_extended(store: Store, file: CodexFile, tmp_path: Pat
         run(store, tmp_path)
     file.turn(2)
     file.write(tmp_path)
-    assert run(store, tmp_path).hows in ([How.EXTENDED], [How.NEW])
+    assert run(store, tmp_path).outcomes in ([MergeOutcome.EXTENDED], [MergeOutcome.NEW])
     ((session, _, _),) = everything(store)
     assert asked(store) == ["Question 1", "Question 2"]
     assert (session.turns, session.messages) == (2, 4)
 
 
-def test_it_stays_the_same_wherever_its_file_goes(
+def test_moved_or_compressed_file_is_the_same_session(
     store: Store, file: CodexFile, tmp_path: Path
 ) -> None:
     path = file.write(tmp_path)
@@ -76,16 +76,16 @@ def test_it_stays_the_same_wherever_its_file_goes(
     ):
         path.unlink()
         path = file.write(tmp_path, is_archived=is_archived, is_compressed=is_compressed)
-        assert run(store, tmp_path).hows == []
+        assert run(store, tmp_path).outcomes == []
         path.unlink()
         file.turn(2 + number)
         path = file.write(tmp_path, is_archived=is_archived, is_compressed=is_compressed)
-        assert run(store, tmp_path).hows == [How.EXTENDED]
+        assert run(store, tmp_path).outcomes == [MergeOutcome.EXTENDED]
     assert len(everything(store)) == 1
     assert asked(store) == ["Question 1", "Question 2", "Question 3", "Question 4"]
 
 
-def test_turns_that_were_taken_back_are_kept_once(store: Store, tmp_path: Path) -> None:
+def test_rolled_back_turns_are_kept_in_one_branch(store: Store, tmp_path: Path) -> None:
     it = CodexFile()
     it.turn(1)
     it.turn(2)
@@ -109,7 +109,7 @@ def test_turns_that_were_taken_back_are_kept_once(store: Store, tmp_path: Path) 
     assert len(everything(store)) == 2
 
 
-def test_a_reverted_session_follows_its_new_file(
+def test_reverted_session_follows_its_new_file(
     store: Store, file: CodexFile, tmp_path: Path
 ) -> None:
     kept = len(file.lines)
@@ -118,18 +118,20 @@ def test_a_reverted_session_follows_its_new_file(
     run(store, tmp_path)
     later = CodexFile(mode="paginated", first=file.ordinal, history_base=file.base(kept))
     later.write(tmp_path, rollout=thread(9), minute=5)
-    assert run(store, tmp_path).hows[0] is How.EXTENDED
+    assert run(store, tmp_path).outcomes[0] is MergeOutcome.EXTENDED
     assert asked(store) == ["Question 1"]
     later.turn(3)
     later.write(tmp_path, rollout=thread(9), minute=5)
-    assert run(store, tmp_path).hows == [How.EXTENDED]
+    assert run(store, tmp_path).outcomes == [MergeOutcome.EXTENDED]
     (branch,) = archived(store)
     assert asked(store) == ["Question 1", "Question 3"]
     assert asked(store, branch) == ["Question 1", "Question 2"]
     assert run(store, tmp_path).read == 0
 
 
-def test_all_files_that_were_left_are_kept(store: Store, file: CodexFile, tmp_path: Path) -> None:
+def test_every_abandoned_file_is_kept_as_a_branch(
+    store: Store, file: CodexFile, tmp_path: Path
+) -> None:
     base = file.base()
     file.turn(2)
     file.write(tmp_path)
@@ -141,7 +143,7 @@ def test_all_files_that_were_left_are_kept(store: Store, file: CodexFile, tmp_pa
     assert asked(store) == ["Question 1", "Question 4"]
     left = [asked(store, it) for it in archived(store)]
     assert sorted(left) == [["Question 1", "Question 2"], ["Question 1", "Question 3"]]
-    # Somebody has gone on with one of them.
+    # One of the abandoned files grows.
     file.turn(5)
     file.write(tmp_path)
     run(store, tmp_path)
@@ -152,21 +154,19 @@ def test_all_files_that_were_left_are_kept(store: Store, file: CodexFile, tmp_pa
     ]
 
 
-def test_a_file_that_is_cut_off_takes_nothing_away(
-    store: Store, file: CodexFile, tmp_path: Path
-) -> None:
+def test_truncated_file_removes_no_entries(store: Store, file: CodexFile, tmp_path: Path) -> None:
     file.turn(2)
     path = file.write(tmp_path)
     run(store, tmp_path)
     data = path.read_bytes()
     for length in (len(data) // 2, 10, 0):
         path.write_bytes(data[:length])
-        assert run(store, tmp_path).hows == []
+        assert run(store, tmp_path).outcomes == []
     assert asked(store) == ["Question 1", "Question 2"]
     assert len(everything(store)) == 1
 
 
-def test_what_a_session_begins_with_may_turn_up_later(
+def test_missing_base_file_is_imported_when_it_appears(
     store: Store, file: CodexFile, tmp_path: Path
 ) -> None:
     later = CodexFile(thread(2), mode="paginated", first=file.ordinal, history_base=file.base())
@@ -181,33 +181,33 @@ def test_what_a_session_begins_with_may_turn_up_later(
     assert run(store, tmp_path).read == 0
 
 
-def test_what_is_archived_there_is_archived_here(
+def test_session_archived_in_tool_is_archived_when_new(
     store: Store, file: CodexFile, tmp_path: Path
 ) -> None:
     path = file.write(tmp_path, is_archived=True)
-    assert run(store, tmp_path).hows == [How.NEW]
+    assert run(store, tmp_path).outcomes == [MergeOutcome.NEW]
     assert (archived(store), store.sessions(Page())) == ([SESSION], [])
-    # Later, what is put away here is up to whoever is here.
+    # A later import does not archive it again.
     store.write([Archived(session_id=SESSION, at_us=1, is_archived=False)])
     file.turn(2)
     file.write(tmp_path, is_archived=True)
-    assert run(store, tmp_path).hows == [How.EXTENDED]
+    assert run(store, tmp_path).outcomes == [MergeOutcome.EXTENDED]
     assert archived(store) == []
     path.unlink()
 
 
-def test_what_is_archived_there_later_stays_listed(
+def test_session_archived_in_tool_after_import_stays_listed(
     store: Store, file: CodexFile, tmp_path: Path
 ) -> None:
     path = file.write(tmp_path)
     run(store, tmp_path)
     path.unlink()
     file.write(tmp_path, is_archived=True)
-    assert run(store, tmp_path).hows == []
+    assert run(store, tmp_path).outcomes == []
     assert archived(store) == []
 
 
-def test_a_new_name_is_taken_over(store: Store, file: CodexFile, tmp_path: Path) -> None:
+def test_new_thread_name_is_imported(store: Store, file: CodexFile, tmp_path: Path) -> None:
     file.write(tmp_path)
     run(store, tmp_path)
     entry = json.dumps({"id": SESSION, "thread_name": "Mine"})
@@ -217,7 +217,7 @@ def test_a_new_name_is_taken_over(store: Store, file: CodexFile, tmp_path: Path)
     assert run(store, tmp_path).read == 0
 
 
-def test_sub_agents_belong_to_their_session(store: Store, file: CodexFile, tmp_path: Path) -> None:
+def test_sub_agent_sessions_have_a_parent(store: Store, file: CodexFile, tmp_path: Path) -> None:
     file.write(tmp_path)
     child = CodexFile(thread(2), parent_thread_id=SESSION)
     child.turn(1)

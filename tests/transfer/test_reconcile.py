@@ -1,4 +1,4 @@
-"""Sessions that go on here and in the tool by turns: each turn is there once, and none is lost."""
+"""Sessions that continue alternately here and in the tool: each turn is imported once."""
 
 import json
 from collections.abc import Callable
@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from claude_files import CWD, SESSION, ClaudeFile, said
 from gemini_files import GeminiFile
 from recorded_sessions import answered, asked, entry, told
-from rekindle.importers.claude import TOOL as CLAUDE
-from rekindle.importers.gemini import TOOL as GEMINI
+from rekindle.importers.claude.session import IMPORTER as CLAUDE
+from rekindle.importers.gemini.session import IMPORTER as GEMINI
 from rekindle.model import Change, Counted, Entry, Imported, Kind, Opened, Origin, RecordedPrefix
 from rekindle.store.base import Store
 from rekindle.transcript.handover import handover_text, reminder_text
 from rekindle.transcript.reducer import Transcript, fold
-from rekindle.transfer.merge import How
+from rekindle.transfer.merge import MergeOutcome
 from tool_imports import NOW, Run, everything
 
 
@@ -27,20 +27,20 @@ def file() -> ClaudeFile:
     return it
 
 
-def imports(store: Store, home: Path) -> list[How]:
-    return Run(store, home / ".claude").hows
+def import_all(store: Store, home: Path) -> list[MergeOutcome]:
+    return Run(store, home / ".claude").outcomes
 
 
-def opens(store: Store, session_id: str = SESSION) -> None:
-    """Write what is written when somebody opens a session, and says nothing."""
+def record_opening(store: Store, session_id: str = SESSION) -> None:
+    """Record that a client opened a session, without a prompt."""
     store.write([
         entry(session_id, Kind.SETUP, {"method": "session/resume", "params": {"cwd": CWD}}),
         entry(session_id, Kind.READY, {"result": {}}),
     ])  # fmt: skip
 
 
-def asks(store: Store, words: str, session_id: str = SESSION) -> None:
-    """Write what is written of a turn that is recorded here."""
+def record_turn(store: Store, words: str, session_id: str = SESSION) -> None:
+    """Record a turn of a session."""
     turn: list[Change] = [asked(session_id, words), told(session_id, "Live"), answered(session_id)]
     counted = Counted(session_id=session_id, at_us=NOW, turns=1, messages=2)
     store.write([*turn, counted])
@@ -56,45 +56,45 @@ def unnumbered(entries: list[Entry]) -> list[Entry]:
     return [replace(it, seq=0) for it in entries]
 
 
-def test_who_only_looks_at_a_session_does_not_keep_it_from_following_its_file(
+def test_opening_a_session_does_not_stop_it_from_following_its_file(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
-    imports(store, tmp_path)
+    import_all(store, tmp_path)
     for number in (2, 3):
-        opens(store)
+        record_opening(store)
         before = list(store.read(SESSION))
         file.turn(number)
         file.write(tmp_path)
-        assert imports(store, tmp_path) == [How.EXTENDED]
+        assert import_all(store, tmp_path) == [MergeOutcome.EXTENDED]
         assert list(store.read(SESSION))[: len(before)] == before
-        assert imports(store, tmp_path) == []
+        assert import_all(store, tmp_path) == []
     ((session, _, _),) = everything(store)
     assert prompts(store) == ["Question 1", "Question 2", "Question 3"]
     assert (session.turns, session.messages) == (3, 6)
 
 
-def test_turns_that_were_recorded_here_and_written_there_are_there_once(
+def test_turns_in_record_and_file_are_merged_once(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
-    imports(store, tmp_path)
+    import_all(store, tmp_path)
     recorded: list[Entry] = []
     for number in (2, 4):
-        opens(store)
-        asks(store, f"Question {number}")
+        record_opening(store)
+        record_turn(store, f"Question {number}")
         file.turn(number)
         file.write(tmp_path)
-        # The agent has written what was recorded.
-        assert imports(store, tmp_path) == []
+        # The agent's file now has the recorded turn.
+        assert import_all(store, tmp_path) == []
         recorded = list(store.read(SESSION))
-        # The tool goes on without us.
+        # The tool adds a turn of its own.
         file.turn(number + 1)
         path = file.write(tmp_path)
-        assert imports(store, tmp_path) == [How.EXTENDED]
+        assert import_all(store, tmp_path) == [MergeOutcome.EXTENDED]
         assert list(store.read(SESSION))[: len(recorded)] == recorded
         path.touch()
-        assert imports(store, tmp_path) == []
+        assert import_all(store, tmp_path) == []
     ((session, _, entries),) = everything(store)
     assert prompts(store) == [f"Question {number}" for number in range(1, 6)]
     assert (session.turns, session.messages) == (5, 10)
@@ -105,7 +105,7 @@ def test_turns_that_were_recorded_here_and_written_there_are_there_once(
 
 
 @pytest.mark.parametrize("tool", [CLAUDE, GEMINI], ids=lambda it: it.name)
-def test_every_step_after_a_turn_that_was_recorded_here_can_be_watched(
+def test_import_after_each_step_keeps_the_record(
     tool: object, store: Store, tmp_path: Path
 ) -> None:
     it = ClaudeFile() if tool is CLAUDE else GeminiFile()
@@ -117,8 +117,8 @@ def test_every_step_after_a_turn_that_was_recorded_here_can_be_watched(
     it.turn(1)
     it.write(tmp_path)
     watch()
-    opens(store, it.session)
-    asks(store, "Question 2", it.session)
+    record_opening(store, it.session)
+    record_turn(store, "Question 2", it.session)
     it.turn(2)
     grown = type(it)()
     for number in (1, 2, 3, 4):
@@ -132,7 +132,7 @@ def test_every_step_after_a_turn_that_was_recorded_here_can_be_watched(
         assert entries[: len(before)] == before
     assert len(everything(store)) == 1
     assert prompts(store, it.session) == [f"Question {number}" for number in range(1, 5)]
-    # What came at last is just what the file tells.
+    # The appended entries are those of the file.
     (found,) = (CLAUDE if tool is CLAUDE else GEMINI).find(root, None)
     assert found.path == it.path(tmp_path)
     tail = unnumbered(list(store.read(it.session)))[len(before) :]
@@ -140,58 +140,58 @@ def test_every_step_after_a_turn_that_was_recorded_here_can_be_watched(
     assert [it.turns for it, _, _ in everything(store)] == [4]
 
 
-def test_what_was_assumed_of_the_end_is_replaced_without_a_word(
+def test_provisional_entries_are_replaced_without_a_branch(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
-    imports(store, tmp_path)
-    asks(store, "Question 2")
+    import_all(store, tmp_path)
+    record_turn(store, "Question 2")
     file.turn(2)
     file.user("Do it")
     file.agent("msg_3", said("I will."))
     file.write(tmp_path)
-    assert imports(store, tmp_path) == [How.EXTENDED]
+    assert import_all(store, tmp_path) == [MergeOutcome.EXTENDED]
     assert [it.kind for it in store.read(SESSION)][-1] is Kind.ANSWER
     file.call("msg_3", "toolu_1", "Bash", {"command": "ls"})
     file.write(tmp_path)
-    assert imports(store, tmp_path) == [How.EXTENDED]
+    assert import_all(store, tmp_path) == [MergeOutcome.EXTENDED]
     ((session, _, entries),) = everything(store)
     assert [it.kind for it in entries][-3:] == [Kind.PROMPT, Kind.UPDATE, Kind.UPDATE]
     assert (session.turns, session.messages) == (3, 6)
 
 
-def test_what_was_asked_here_alone_stays_and_the_file_is_a_branch(
+def test_file_without_a_recorded_prompt_becomes_a_branch(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
-    imports(store, tmp_path)
-    asks(store, "Question 2")
-    asks(store, "Only here")
+    import_all(store, tmp_path)
+    record_turn(store, "Question 2")
+    record_turn(store, "Only here")
     before = list(store.read(SESSION))
     file.turn(2)
     file.turn(3)
     file.write(tmp_path)
-    assert imports(store, tmp_path) == [How.BRANCHED]
+    assert import_all(store, tmp_path) == [MergeOutcome.BRANCHED]
     assert list(store.read(SESSION)) == before
 
 
-def test_who_asked_there_what_ends_alike_asked_something_else(
+def test_prompt_with_same_ending_is_a_different_prompt(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
-    imports(store, tmp_path)
-    asks(store, "on")
+    import_all(store, tmp_path)
+    record_turn(store, "on")
     file.user("Go on")
     file.agent("msg_2", said("Only there."))
     file.write(tmp_path)
-    assert imports(store, tmp_path) == [How.BRANCHED]
+    assert import_all(store, tmp_path) == [MergeOutcome.BRANCHED]
 
 
-def test_who_asked_there_the_same_as_another_agent_here_is_kept_beside(
+def test_same_prompt_to_another_agent_makes_a_branch(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
-    imports(store, tmp_path)
+    import_all(store, tmp_path)
     store.write([
         asked(SESSION, "Go on"), entry(SESSION, Kind.HANDOVER, {"type": "text", "text": "..."}),
         told(SESSION, "Live"), answered(SESSION),
@@ -200,122 +200,122 @@ def test_who_asked_there_the_same_as_another_agent_here_is_kept_beside(
     file.user("Go on")
     file.agent("msg_2", said("Only there."))
     file.write(tmp_path)
-    assert imports(store, tmp_path) == [How.BRANCHED]
+    assert import_all(store, tmp_path) == [MergeOutcome.BRANCHED]
     assert list(store.read(SESSION)) == before
-    assert imports(store, tmp_path) == []
+    assert import_all(store, tmp_path) == []
 
 
 @pytest.mark.parametrize("tell", [handover_text, reminder_text])
-def test_what_the_agent_was_told_before_the_users_words_makes_no_other_prompt_of_them(
+def test_prompt_with_history_in_front_is_the_same_prompt(
     store: Store, file: ClaudeFile, tmp_path: Path, tell: Callable[[Transcript], str]
 ) -> None:
     file.write(tmp_path)
-    imports(store, tmp_path)
+    import_all(store, tmp_path)
     store.write([asked(SESSION, "Question 2")])
     transcript = fold(store.read(SESSION))
-    asks(store, "Question 3")
+    record_turn(store, "Question 3")
     file.turn(2)
     file.user(f"{tell(transcript)}\nQuestion 3")
     file.agent("msg_3", said("It is written here, too."))
     file.write(tmp_path)
-    assert imports(store, tmp_path) == []
+    assert import_all(store, tmp_path) == []
 
 
-def test_a_prompt_that_came_to_nothing_is_no_other_way(
+def test_refused_prompt_does_not_make_a_branch(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
-    imports(store, tmp_path)
-    asks(store, "Refused")
-    asks(store, "Question 2")
+    import_all(store, tmp_path)
+    record_turn(store, "Refused")
+    record_turn(store, "Question 2")
     file.turn(2)
     file.turn(3)
     file.write(tmp_path)
-    assert imports(store, tmp_path) == [How.EXTENDED]
+    assert import_all(store, tmp_path) == [MergeOutcome.EXTENDED]
     assert prompts(store) == ["Question 1", "Refused", "Question 2", "Question 3"]
 
 
-def test_where_the_tool_goes_back_behind_what_was_recorded_here_ours_stays(
+def test_tool_that_goes_back_before_recorded_turns_makes_a_branch(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
-    imports(store, tmp_path)
+    import_all(store, tmp_path)
     above = file.last
-    asks(store, "Question 2")
+    record_turn(store, "Question 2")
     file.turn(2)
     file.turn(3)
     file.write(tmp_path)
-    assert imports(store, tmp_path) == [How.EXTENDED]
+    assert import_all(store, tmp_path) == [MergeOutcome.EXTENDED]
     before = list(store.read(SESSION))
     file.user("Another way", parent=above)
     file.write(tmp_path)
-    hows = imports(store, tmp_path)
-    assert How.BRANCHED in hows
+    outcomes = import_all(store, tmp_path)
+    assert MergeOutcome.BRANCHED in outcomes
     assert list(store.read(SESSION)) == before
-    assert imports(store, tmp_path) == []
+    assert import_all(store, tmp_path) == []
 
 
-def test_where_the_tool_goes_back_after_what_was_recorded_here_ours_does_too(
+def test_tool_that_goes_back_after_recorded_turns_is_followed(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
-    imports(store, tmp_path)
-    asks(store, "Question 2")
+    import_all(store, tmp_path)
+    record_turn(store, "Question 2")
     file.turn(2)
     recorded = list(store.read(SESSION))
     file.turn(3)
     above = file.last
     file.turn(4)
     file.write(tmp_path)
-    assert imports(store, tmp_path) == [How.EXTENDED]
+    assert import_all(store, tmp_path) == [MergeOutcome.EXTENDED]
     file.user("Another way", parent=above)
     file.write(tmp_path)
-    assert How.EXTENDED in imports(store, tmp_path)
+    assert MergeOutcome.EXTENDED in import_all(store, tmp_path)
     assert list(store.read(SESSION))[: len(recorded)] == recorded
     assert prompts(store) == ["Question 1", "Question 2", "Question 3", "Another way"]
-    # What it had before is put away.
+    # The replaced turn is in an archived branch.
     kept = [it for it, _, _ in everything(store) if it.archived_us is not None]
     assert any("Question 4" in prompts(store, it.id) for it in kept)
 
 
-def test_a_session_that_another_agent_has_now_does_not_follow_the_file(
+def test_session_of_another_agent_does_not_follow_the_file(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
-    imports(store, tmp_path)
+    import_all(store, tmp_path)
     store.write([Opened(session_id=SESSION, at_us=NOW, agent_session_id="of another")])
-    asks(store, "Question 2")
+    record_turn(store, "Question 2")
     file.turn(2)
     file.turn(3)
     file.write(tmp_path)
-    assert imports(store, tmp_path) == [How.BRANCHED]
+    assert import_all(store, tmp_path) == [MergeOutcome.BRANCHED]
 
 
-def test_a_session_of_one_tool_does_not_follow_anothers_file(
+def test_session_of_one_tool_does_not_follow_the_file_of_another(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
-    imports(store, tmp_path)
+    import_all(store, tmp_path)
     elsewhere = Origin(tool="codex", path="/elsewhere", entries=3, settled=3)
     store.write([Imported(session_id=SESSION, at_us=NOW, origin=elsewhere)])
-    opens(store)
+    record_opening(store)
     file.turn(2)
     file.write(tmp_path)
-    assert imports(store, tmp_path) == [How.BRANCHED]
+    assert import_all(store, tmp_path) == [MergeOutcome.BRANCHED]
 
 
-def test_looking_only_tells_that_it_would_be_extended(
+def test_dry_run_predicts_extension_of_recorded_session(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
-    imports(store, tmp_path)
-    opens(store)
-    asks(store, "Question 2")
+    import_all(store, tmp_path)
+    record_opening(store)
+    record_turn(store, "Question 2")
     file.turn(2)
     file.turn(3)
     file.write(tmp_path)
     before = everything(store)
-    (looked,) = Run(store, tmp_path / ".claude", only_looks=True).taken
+    (predicted,) = Run(store, tmp_path / ".claude", dry_run=True).results
     assert everything(store) == before
-    assert [looked] == Run(store, tmp_path / ".claude").taken
-    assert (looked.how, looked.entries) == (How.EXTENDED, 3)
+    assert [predicted] == Run(store, tmp_path / ".claude").results
+    assert (predicted.outcome, predicted.entries) == (MergeOutcome.EXTENDED, 3)

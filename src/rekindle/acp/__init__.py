@@ -1,1 +1,1 @@
-"""Bytes to messages and back. Knows JSON-RPC and ACP; has no policy and does no I/O."""
+"""Parse and write the messages of JSON-RPC and ACP. No policy, no I/O."""

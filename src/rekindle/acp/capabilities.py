@@ -1,4 +1,4 @@
-"""What the agent can do by itself, and what the client is told that it can do."""
+"""Read the capabilities of an agent."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ from msgspec import Struct
 from rekindle.acp import methods
 from rekindle.jsonvalue import as_object, as_str
 
-# What is advertised under `sessionCapabilities`, and the method it stands for.
 CAPABILITY_METHODS = {
     "list": methods.LIST,
     "resume": methods.RESUME,
@@ -15,10 +14,11 @@ CAPABILITY_METHODS = {
     "delete": methods.DELETE,
     "fork": methods.FORK,
 }
+"""The names in `sessionCapabilities`, and the methods that they announce."""
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):
-    """What an agent's answer to `initialize` says of it."""
+    """The identity and the methods that an agent announces in its response to `initialize`."""
 
     name: str | None = None
     version: str | None = None
@@ -26,25 +26,25 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     methods: frozenset[str] = frozenset()
 
     def offers(self, method: str) -> bool:
-        """Tell whether the agent advertises this method of the lifecycle."""
+        """Return whether the agent announces a method of the session lifecycle."""
         return method in self.methods
 
 
 def read_capabilities(result: dict[str, Any]) -> Capabilities:
-    """Read the agent's answer to `initialize`."""
-    # The number proves nothing: some agents echo 2 over a version 1 body.
+    """Read the result of `initialize`."""
+    # The number alone proves nothing: some agents return 2 with the body of version 1.
     speaks_v2 = result.get("protocolVersion") == 2 and "capabilities" in result  # noqa: PLR2004
     info = as_object(result.get("info") if speaks_v2 else result.get("agentInfo"))
-    told = as_object(result.get("capabilities" if speaks_v2 else "agentCapabilities"))
-    session = as_object(told.get("session" if speaks_v2 else "sessionCapabilities"))
-    # `{}` means yes; absent and null mean no.
+    announced = as_object(result.get("capabilities" if speaks_v2 else "agentCapabilities"))
+    session = as_object(announced.get("session" if speaks_v2 else "sessionCapabilities"))
+    # `{}` means supported; a missing name and null mean unsupported.
     offered = {
         method for marker, method in CAPABILITY_METHODS.items() if session.get(marker) is not None
     }
-    if told.get("loadSession") is True:
+    if announced.get("loadSession") is True:
         offered.add(methods.LOAD)
-    if speaks_v2 and told.get("session") is not None:
-        # What every version 2 agent with sessions has.
+    if speaks_v2 and announced.get("session") is not None:
+        # Every version 2 agent with sessions has these.
         offered |= {methods.LIST, methods.RESUME, methods.CLOSE}
     return Capabilities(
         name=as_str(info.get("name")),

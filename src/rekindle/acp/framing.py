@@ -1,21 +1,21 @@
-"""Cutting a byte stream into lines. Knows nothing of what a line says."""
+"""Split a byte stream into lines. Knows nothing of their content."""
 
 
 class LineBuffer:
-    r"""Cut a byte stream into lines, at `\n` only. O(n) however the stream is chunked.
+    r"""Split a byte stream into lines, at `\n` only, in O(n) for any chunk sizes.
 
-    U+2028, U+0085 and `\r` occur inside messages, so they are no line ends.
+    U+2028, U+0085 and `\r` occur inside messages, so they do not end a line.
     """
 
     def __init__(self) -> None:
         self._tail: list[bytes] = []
         self.pending = 0
-        """How long the line is that has begun."""
+        """The length of the incomplete line."""
 
     def feed(self, data: bytes) -> bytes | None:
-        """Take the next bytes of the stream; return the lines they complete, if any.
+        """Add the next bytes of the stream; return the lines that they complete, if any.
 
-        The lines are joined by newlines, because most of them are never looked at one by one.
+        The lines are joined by newlines, because most of them are handled together.
         """
         head, newline, tail = data.rpartition(b"\n")
         if not newline:
@@ -32,7 +32,7 @@ class LineBuffer:
         return head
 
     def rest(self) -> bytes:
-        """Return what the stream ended with after its last newline."""
+        """Return the bytes after the last newline, and forget them."""
         rest = b"".join(self._tail)
         self._tail.clear()
         self.pending = 0

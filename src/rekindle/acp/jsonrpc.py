@@ -1,7 +1,7 @@
-"""The JSON-RPC frame of one line: what is read of it, and the few frames we write.
+"""Read the JSON-RPC envelope of a line, and write messages.
 
-Reading never fails: a line is a message or it is None, whatever the bytes are. Only
-what decides a line's way is decoded on that way; `members` gives the rest on demand.
+Reading never raises: a line that is not a message becomes None. Only the fields that decide how a
+line is handled are decoded; `jsonvalue.decode_object` decodes the rest on demand.
 """
 
 from collections.abc import Hashable
@@ -25,20 +25,20 @@ REQUEST_CANCELLED = -32800
 
 
 class UpdateHead(Struct, gc=False):
-    """The part of an update that tells what it is."""
+    """The kind of an update."""
 
     kind: str | UnsetType = field(default=UNSET, name="sessionUpdate")
 
 
 class ParamsHead(Struct, gc=False):
-    """The parameters that tell which session a line belongs to."""
+    """The session and the update in the params of a message."""
 
     session_id: str | UnsetType = field(default=UNSET, name="sessionId")
     update: UpdateHead | UnsetType = UNSET
 
 
 class Envelope(Struct, gc=False):
-    """The frame of one line. `id` is UNSET when absent, which is not the same as null."""
+    """The envelope of a line. A missing `id` is UNSET, which differs from null."""
 
     id: Raw | UnsetType = UNSET
     method: str | UnsetType = UNSET
@@ -48,12 +48,12 @@ class Envelope(Struct, gc=False):
 
     @property
     def is_request(self) -> bool:
-        """A method to be answered."""
+        """Whether it is a request."""
         return self.method is not UNSET and self.id is not UNSET
 
     @property
     def is_response(self) -> bool:
-        """An answer, good or bad."""
+        """Whether it is a response, successful or not."""
         return (
             self.method is UNSET
             and self.id is not UNSET
@@ -62,24 +62,24 @@ class Envelope(Struct, gc=False):
 
     @property
     def is_error(self) -> bool:
-        """An answer with an error. Some put both names into every answer, and null into one."""
+        """Whether it is an error response. Some agents send both members, with null in one."""
         return self.error is not UNSET and bytes(self.error) != b"null"
 
     @property
     def is_update(self) -> bool:
-        """A `session/update` notification."""
+        """Whether it is a `session/update` notification."""
         return self.method == UPDATE and self.id is UNSET
 
     @property
     def update_kind(self) -> str:
-        """The kind of update that it tells; empty where it does not say."""
+        """The kind of its update; empty if it has none."""
         if self.params is UNSET or self.params.update is UNSET or self.params.update.kind is UNSET:
             return ""
         return self.params.update.kind
 
     @property
     def session_id(self) -> str | None:
-        """The session that the parameters name."""
+        """The session id in its params."""
         if self.params is UNSET or self.params.session_id is UNSET:
             return None
         return self.params.session_id
@@ -90,18 +90,18 @@ _decode_array = msgspec.json.Decoder(list[Raw]).decode
 
 
 def read_envelope(line: bytes) -> Envelope | None:
-    """Read the frame of a line; None when it is not one JSON object."""
+    """Read the envelope of a line; None if the line is not a JSON object."""
     try:
         return _decode_message(line)
     except UNREADABLE:
-        return _peek_leniently(line)
+        return _read_leniently(line)
 
 
-def _peek_leniently(line: bytes) -> Envelope | None:
-    """Read a frame whose fields are of unexpected types, or whose text is broken.
+def _read_leniently(line: bytes) -> Envelope | None:
+    """Read an envelope whose fields have unexpected types, or whose text is invalid.
 
-    JavaScript emits a lone surrogate where it cuts a stream inside an emoji, and then
-    only the standard library's decoder reads the line.
+    JavaScript writes a lone surrogate where it cuts a stream inside an emoji. Only the decoder of
+    the standard library reads such a line.
     """
     value = decode_object(line)
     if value is None:
@@ -127,7 +127,7 @@ def _raw(value: dict[str, Any], key: str) -> Raw | UnsetType:
 
 
 def split_batch(line: bytes) -> list[bytes]:
-    """Return the messages of a JSON-RPC batch; none when the line is no array."""
+    """Return the messages of a JSON-RPC batch; an empty list if the line is not an array."""
     if line.lstrip()[:1] != b"[":
         return []
     try:
@@ -138,7 +138,7 @@ def split_batch(line: bytes) -> list[bytes]:
 
 
 def request_key(request_id: Raw) -> Hashable | None:
-    """Make an id comparable: a request's and its answer's are equal, `1` and `"1"` are not."""
+    """Return a key that is equal for a request and its response, and differs for `1` and `"1"`."""
     value = decode(request_id)
     match value:
         case bool() | dict() | list():
@@ -160,14 +160,14 @@ def notification(method: str, params: object) -> bytes:
 
 
 def response(request_id: Raw, result: object) -> bytes:
-    """Write an answer."""
+    """Write a successful response."""
     return encode({"jsonrpc": "2.0", "id": request_id, "result": result})
 
 
 def error_response(
     request_id: Raw | None, code: int, message: str, data: object | None = None
 ) -> bytes:
-    """Write the answer that refuses a request; None answers what had no readable id."""
+    """Write an error response. None is the id of a request whose id could not be read."""
     error: dict[str, object] = {"code": code, "message": message}
     if data is not None:
         error["data"] = data
@@ -175,6 +175,6 @@ def error_response(
 
 
 def update_line(session_id: str, update: dict[str, Any]) -> bytes:
-    """Write an update as the notification that carries it."""
+    """Write the notification of an update."""
     params = {"sessionId": session_id, "update": update}
     return encode({"jsonrpc": "2.0", "method": UPDATE, "params": params})

@@ -1,4 +1,4 @@
-"""The names of ACP's methods and update kinds, and which of them belong together."""
+"""The names of ACP's methods, and groups of them."""
 
 INITIALIZE = "initialize"
 NEW = "session/new"
@@ -22,7 +22,7 @@ CANCEL_REQUEST = "$/cancel_request"
 REQUEST_PERMISSION = "session/request_permission"
 ELICIT = "elicitation/create"
 ASKS_USER = frozenset({REQUEST_PERMISSION, ELICIT})
-"""What the agent waits for the user with."""
+"""The requests with which the agent waits for the user."""
 
 SETS_CONFIG = frozenset({SET_MODE, SET_MODEL, SET_CONFIG_OPTION})
 
@@ -33,38 +33,15 @@ _TERMINAL_CANCEL = "terminal/cancel"
 
 LIFECYCLE = frozenset({NEW, LOAD, RESUME, FORK, LIST, CLOSE, DELETE})
 
-AGENT_MESSAGE_KINDS = frozenset({"agent_message", "agent_message_chunk"})
-CHUNK_KINDS = frozenset({"agent_message_chunk", "agent_thought_chunk"})
-TOOL_CALL_KINDS = frozenset({"tool_call", "tool_call_update"})
-USER_MESSAGE_KINDS = frozenset({"user_message", "user_message_chunk"})
-
-STATE_KINDS = frozenset(
-    {
-        "available_commands_update",
-        "config_option_update",
-        "current_mode_update",
-        "session_info_update",
-        "state_update",
-        "usage_update",
-    }
-)
-"""Updates that tell the session's present state. All others are its history."""
-
-SESSION_INFO_UPDATE = "session_info_update"
-STATE_UPDATE = "state_update"
-TERMINAL_OUTPUT_CHUNK = "terminal_output_chunk"
-NOTICE = "notice"
-"""A passing remark: never part of the history."""
-
 _PRIVATE = ("authenticate", "logout", "auth/", "_auth/", "fs/", "terminal/")
 
 
 def is_gone_in_v2(method: str) -> bool:
-    """Tell whether version 1 has a method and version 2 has not."""
-    is_of_clients = method.startswith(("fs/", "terminal/")) and method != _TERMINAL_CANCEL
-    return method in _GONE_IN_V2 or is_of_clients
+    """Return whether version 1 has a method that version 2 does not have."""
+    is_client_method = method.startswith(("fs/", "terminal/")) and method != _TERMINAL_CANCEL
+    return method in _GONE_IN_V2 or is_client_method
 
 
 def is_private(method: str) -> bool:
-    """Tell whether a method's traffic is never recorded: credentials, contents of files."""
+    """Return whether messages of a method are never recorded: credentials and files."""
     return method.startswith(_PRIVATE)

@@ -1,7 +1,7 @@
-"""Recognising a prompt that the agent says back, so that it is recorded once.
+"""Recognise a prompt that the agent sends back, so that it is recorded once.
 
-Some agents send the user's own prompt as `user_message(_chunk)` updates while they work
-on it. They may cut it in pieces and join its blocks with white space of their own.
+Some agents send the user's prompt as `user_message(_chunk)` updates while they work on it. They
+may split it, and join its blocks with other white space.
 """
 
 from typing import Any
@@ -20,21 +20,21 @@ class PromptEcho:
         }
 
     def consume(self, content: object) -> bool:
-        """Tell whether this content of a user message is an echo, and use that part up."""
+        """Return whether the content of a user message is an echo; if so, consume that part."""
         blocks = as_array(content) or ([content] if content else [])
         rest = self._text
         for block in blocks:
-            said = as_str(as_object(block).get("text"))
-            if said is None:
+            text = as_str(as_object(block).get("text"))
+            if text is None:
                 if encode(block) not in self._others:
                     return False
-            elif rest.startswith(_squeeze(said)):
-                rest = rest[len(_squeeze(said)) :]
+            elif rest.startswith(_squeeze(text)):
+                rest = rest[len(_squeeze(text)) :]
             else:
                 return False
         self._text = rest
         return True
 
 
-def _squeeze(words: str) -> str:
-    return "".join(words.split())
+def _squeeze(text: str) -> str:
+    return "".join(text.split())

@@ -1,7 +1,7 @@
-"""Changing as little of a line as must be changed.
+"""Change single values of a line, and as few bytes as possible.
 
-A line whose frame can be read and whose whole cannot, because it is nested too deeply or has a
-number that is none, stays as it is: better that than a line that says nothing.
+A line whose envelope can be read but not its whole, because it is nested too deeply or has an
+invalid number, stays unchanged: that is better than a line without content.
 """
 
 import re
@@ -17,10 +17,10 @@ _TOOL_CALL_ID = b'"toolCallId"'
 
 
 def with_session_id(line: bytes, old: str, new: str) -> bytes:
-    """Return a line whose `params.sessionId` is `new` instead of `old`; the rest as it was.
+    """Return a line with `params.sessionId` changed from `old` to `new`.
 
-    The bytes are changed in place. Only where they name the old id more than once, so that
-    the right place cannot be told, or spell it with escapes, is the line written anew.
+    The bytes of the id are replaced. The whole line is encoded again only if the id occurs more
+    than once, so that the right place is unknown, or is written with escapes.
     """
     pattern = rb'("sessionId"\s*:\s*)' + re.escape(encode(old))
     changed, count = re.subn(pattern, lambda found: found[1] + encode(new), line)
@@ -32,13 +32,13 @@ def with_session_id(line: bytes, old: str, new: str) -> bytes:
 
 
 def with_id(line: bytes, request_id: Raw) -> bytes:
-    """Return a request or an answer with another id; the rest as it was."""
+    """Return a request or a response with another id."""
     message = decode_object(line)
     return line if message is None else encode({**message, "id": request_id})
 
 
 def with_suffixed_ids(line: bytes, taken: Container[str], suffix: str) -> bytes:
-    """Return a line in which messages and tool calls whose ids are taken have others."""
+    """Return a line in which the ids of messages and tool calls that are taken have a suffix."""
     if MESSAGE_ID not in line and _TOOL_CALL_ID not in line:
         return line
     message = decode_object(line) or {}

@@ -11,7 +11,7 @@ from rekindle.text.sanitize import without_controls
 
 
 def decode_bytes(data: object) -> bytes:
-    """Decode what version 2 writes as base64, as far as it can be."""
+    """Decode base64; return no bytes if it is invalid."""
     try:
         return base64.b64decode(as_str(data) or "", validate=True)
     except (binascii.Error, ValueError):
@@ -19,15 +19,15 @@ def decode_bytes(data: object) -> bytes:
 
 
 class Terminal(Struct, kw_only=True):
-    """A terminal that a tool call shows, as far as it is known."""
+    """A terminal that a tool call shows."""
 
     output: bytearray = field(default_factory=bytearray)
     rest: dict[str, Any] = {}
-    """Its command, folder, exit status and so on, as version 2 names them."""
+    """Its other fields in the form of version 2, such as command and exit status."""
     last_seq: int = 0
-    """The last entry that had to do with it."""
+    """The last entry that changed it."""
 
     @property
     def text(self) -> str:
-        """What it has put out, without what only a terminal understands."""
+        """The output without control sequences."""
         return without_controls(self.output.decode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""Reading chunks of plain text, which most updates are, in the shortest way."""
+"""Read chunks of plain text fast. Most updates are such chunks."""
 
 import msgspec
 from msgspec import UNSET, MsgspecError, Struct, UnsetType, field
@@ -30,7 +30,7 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 
 def read_text_chunk(line: bytes) -> TextChunk | None:
-    """Read a line; None if there is more to it than text."""
+    """Read a line; None if it is not a chunk of plain text without `_meta`."""
     try:
         update = _decode(line).params.update
     except (MsgspecError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Taking in a bundle."""
+"""Import a bundle, and print the result of an import."""
 
 import argparse
 import io
@@ -13,127 +13,133 @@ from typing import Any
 from uuid import uuid4
 
 from rekindle.cli.formatting import one_line, print_json, printable
-from rekindle.cli.progress import Bar
+from rekindle.cli.progress import ProgressBar
 from rekindle.cli.store_changes import now_us
 from rekindle.cli.terminal import columns
+from rekindle.composition import open_store
 from rekindle.errors import BadBundle, SessionInUse, UsageError
-from rekindle.model import Entry, LeaseHolder, TitleSource
-from rekindle.store.address import locate, open_store
+from rekindle.model import Entry, LeaseHolder
+from rekindle.store.address import locate
 from rekindle.text.widths import cut, width
-from rekindle.transfer.bundle_format import SessionLine
-from rekindle.transfer.bundle_reader import Spool
-from rekindle.transfer.merge import How, Merged, Merger
+from rekindle.transfer.branches import shown_title
+from rekindle.transfer.bundle_reader import BundleReader
+from rekindle.transfer.merge import MergeOutcome, Merger, MergeResult, RecordedCopy
 
 STDIN = "-"
 
-_SHORTEST_TITLE = 8
-_SIGNS = (b"\x1f\x8b", b'{"rekindle"')
-NOTES = {
-    How.BRANCHED: "both copies went on; the one that came is a fork",
-    How.DELETED: "it was deleted here; --undelete brings it back",
+_MIN_TITLE_WIDTH = 8
+_BUNDLE_PREFIXES = (b"\x1f\x8b", b'{"rekindle"')
+_NOTES = {
+    MergeOutcome.BRANCHED: "both copies went on; the one that came is a fork",
+    MergeOutcome.DELETED: "it was deleted here; --undelete brings it back",
 }
 
 
 def is_bundle(path: Path) -> bool:
-    """Tell whether a file may be a bundle, by how it begins. Raises OSError."""
+    """Return whether a file may be a bundle, by its first bytes. Raises OSError."""
     if not S_ISREG(path.stat().st_mode):
-        # What comes through a pipe can be read only once, and nothing else comes so.
+        # A pipe can be read only once. Only bundles are read from pipes.
         return not path.is_dir()
     with path.open("rb") as file:
-        return file.read(max(map(len, _SIGNS))).startswith(_SIGNS)
+        return file.read(max(map(len, _BUNDLE_PREFIXES))).startswith(_BUNDLE_PREFIXES)
 
 
-def take_bundle(arguments: argparse.Namespace) -> int:
-    """Take in every session of the file, each whole or not at all."""
-    with Spool() as spool:
-        _fill(spool, arguments.source)
+def import_bundle(arguments: argparse.Namespace) -> int:
+    """Import every session of a bundle, each whole or not at all.
+
+    Return the exit code: 1 if a session is in use. Raises BadBundle before anything is imported.
+    """
+    with BundleReader() as reader:
+        _read_bundle(reader, arguments.source)
         with open_store(locate(arguments.store)) as store:
-            merger = Merger(store, holder(), undelete=arguments.undelete, trust=arguments.trust)
-            told, is_all_done = _take_all(spool, merger, is_json=arguments.json)
+            merger = Merger(
+                store, lease_holder(), undelete=arguments.undelete, trust=arguments.trust
+            )
+            results, is_complete = _merge_all(reader, merger, is_json=arguments.json)
     if arguments.json:
-        print_json({"sessions": told})
-    return 0 if is_all_done else 1
+        print_json({"sessions": results})
+    return 0 if is_complete else 1
 
 
-def holder() -> LeaseHolder:
-    """Return who imports."""
-    return LeaseHolder(token=uuid4().hex, pid=os.getpid(), host=socket.gethostname())
+def lease_holder() -> LeaseHolder:
+    """Return this process as a holder of leases."""
+    return LeaseHolder(token=uuid4().hex, pid=os.getpid(), machine=socket.gethostname())
 
 
-def _fill(spool: Spool, source: str) -> None:
-    with _opened(source) as file:
+def _read_bundle(reader: BundleReader, source: str) -> None:
+    with _open_source(source) as file:
         size = os.fstat(file.fileno()).st_size if file.seekable() else None
-        with Bar("checking") as bar:
+        with ProgressBar("checking") as bar:
             try:
-                for _ in spool.fill(file):
-                    bar.at(file.tell() if size else 0, size)
+                for _ in reader.read_all(file):
+                    bar.update(file.tell() if size else 0, size)
             except BadBundle as error:
                 name = "stdin" if source == STDIN else source
                 raise BadBundle(f"{one_line(name)}: {error}: nothing was imported") from error
 
 
 @contextmanager
-def _opened(source: str) -> Generator[io.BufferedReader]:
+def _open_source(source: str) -> Generator[io.BufferedReader]:
     if source != STDIN:
         with Path(source).open("rb") as file:
             yield file
         return
-    # There is no stdin where the caller has closed it.
+    # A caller may have closed stdin. Then `sys.stdin` is None.
     if sys.stdin is None or sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison]
         raise UsageError("nothing comes from stdin: name a file")
-    # Its own buffer has no `peek` that types know of.
+    # `sys.stdin.buffer` has a `peek` that its type lacks.
     with open(sys.stdin.fileno(), "rb", closefd=False) as file:
         yield file
 
 
-def _take_all(spool: Spool, merger: Merger, *, is_json: bool) -> tuple[list[dict[str, Any]], bool]:
-    total = sum(line.entries for line in spool.sessions)
+def _merge_all(
+    reader: BundleReader, merger: Merger, *, is_json: bool
+) -> tuple[list[dict[str, Any]], bool]:
+    """Merge all sessions; return the results as JSON, and whether none was in use."""
+    total = sum(line.entries for line in reader.sessions)
     done = 0
-    is_all_done = True
-    told: list[dict[str, Any]] = []
-    with Bar("importing") as bar:
-        for number, line in enumerate(spool.sessions):
+    is_complete = True
+    results: list[dict[str, Any]] = []
+    with ProgressBar("importing") as bar:
+        for number, line in enumerate(reader.sessions):
 
             def read(after: int, number: int = number, done: int = done) -> Iterator[Entry]:
-                for entry in spool.entries(number, after):
-                    bar.at(done + entry.seq, total)
+                for entry in reader.entries(number, after):
+                    bar.update(done + entry.seq, total)
                     yield entry
 
             try:
-                merged = merger.take(line.session, read, now_us())
+                result = merger.merge(RecordedCopy(line.session, read), now_us())
             except SessionInUse as error:
                 print(f"rekindle: {printable(str(error))}", file=sys.stderr)
-                is_all_done = False
+                is_complete = False
             else:
-                told.append(described(merged, _title(line)))
+                title = shown_title(line.session)
+                results.append(result_json(result, title))
                 if not is_json:
-                    tell(merged, _title(line))
+                    print_result(result, title)
             done += line.entries
-    return told, is_all_done
+    return results, is_complete
 
 
-def _title(line: SessionLine) -> str:
-    titles = line.session.titles
-    return next((titles[source] for source in reversed(TitleSource) if source in titles), "")
-
-
-def described(merged: Merged, title: str) -> dict[str, Any]:
-    """Return what became of a session, for programs."""
+def result_json(result: MergeResult, title: str) -> dict[str, Any]:
+    """Return the result of a merge as JSON."""
     return {
-        "how": merged.how,
-        "id": merged.session_id,
-        "entries": merged.entries,
+        "how": result.outcome,
+        "id": result.session_id,
+        "entries": result.entries,
         "title": title or None,
     }
 
 
-def tell(merged: Merged, title: str) -> None:
-    """Say what became of a session: in words, or as a row that scripts can read."""
-    shown_id, words = one_line(merged.session_id), one_line(title) or "(no title)"
+def print_result(result: MergeResult, title: str) -> None:
+    """Print the result of a merge: as text on a terminal, otherwise as a row for scripts."""
+    shown_id, shown_title = one_line(result.session_id), one_line(title) or "(no title)"
+    outcome = result.outcome
     if not sys.stdout.isatty():
-        print("\t".join((merged.how, shown_id, str(merged.entries), words)))
+        print("\t".join((outcome, shown_id, str(result.entries), shown_title)))
         return
-    note = f" ({NOTES[merged.how]})" if merged.how in NOTES else ""
-    head = f"{merged.how:9} {shown_id}: "
+    note = f" ({_NOTES[outcome]})" if outcome in _NOTES else ""
+    head = f"{outcome:9} {shown_id}: "
     room = columns() - width(head) - width(note)
-    print(f"{head}{cut(words, max(room, _SHORTEST_TITLE))}{note}")
+    print(f"{head}{cut(shown_title, max(room, _MIN_TITLE_WIDTH))}{note}")

@@ -1,4 +1,4 @@
-"""A session that another process drives, told as it happens."""
+"""Follow a session that another process uses, and print its events as they happen."""
 
 import argparse
 import time
@@ -7,19 +7,33 @@ from typing import Any
 
 from rekindle.cli.formatting import one_line
 from rekindle.cli.render.detail import detail_of
-from rekindle.cli.render.live import Live
-from rekindle.cli.render.permission import asked_pieces, named
-from rekindle.cli.render.printer import paper_of
+from rekindle.cli.render.live import LiveRenderer
+from rekindle.cli.render.permission import permission_pieces, permission_title
+from rekindle.cli.render.printer import printer_for
 from rekindle.cli.render.transcript import Piece, heading, turn_pieces
-from rekindle.client.events import Called, Event, Seam, Watch, latest_change
+from rekindle.client.events import (
+    Event,
+    EventBuilder,
+    SurrogateJoiner,
+    ToolCallUpdated,
+    latest_change,
+)
 from rekindle.jsonvalue import as_object, as_str, decode_object
 from rekindle.model import Entry, Kind, Session
 from rekindle.store.base import Store
-from rekindle.transcript.model import TranscriptTurn
+from rekindle.transcript.model import (
+    PlanItem,
+    ToolCallItem,
+    TranscriptItem,
+    TranscriptMessage,
+    TranscriptTurn,
+)
 from rekindle.transcript.reducer import Transcript
 
-# Nothing tells of what another process writes; to look costs some microseconds.
-_TICK = 0.1
+# No event reports the writes of another process. One poll takes some microseconds.
+_POLL_SECONDS = 0.1
+_ITEMS_WITH_EVENTS = (TranscriptMessage, ToolCallItem, PlanItem)
+"""Items whose changes are events. All others are printed when they are added."""
 
 
 def follow(
@@ -29,84 +43,87 @@ def follow(
     transcript: Transcript,
     turns: list[TranscriptTurn],
 ) -> None:
-    """Print these turns, and then what happens in the session, until somebody interrupts."""
-    paper, detail = paper_of(), detail_of(arguments)
-    live = Live(paper, detail, lambda: transcript.terminals)
+    """Print these turns, and then the events of the session, until the user interrupts."""
+    printer, detail = printer_for(), detail_of(arguments)
+    live = LiveRenderer(printer, detail, lambda: transcript.terminals)
     for piece in heading(session):
-        paper.show(piece)
+        printer.show(piece)
     for turn in turns:
         if turn is transcript.turns[-1] and turn.ended_us is None:
-            live.begin(turn)
+            live.begin_turn(turn)
         else:
             for piece in turn_pieces(turn, detail, transcript.terminals):
-                paper.show(piece)
+                printer.show(piece)
     follower = Follower(transcript, live)
-    for entry in entries_as_they_come(store, session.id, transcript.last_seq):
-        follower.take(entry)
+    for entry in poll_entries(store, session.id, transcript.last_seq):
+        follower.add(entry)
 
 
-def entries_as_they_come(store: Store, session_id: str, after: int) -> Iterator[Entry]:
-    """Yield a session's entries after that one, and go on for ever with those to come."""
+def poll_entries(store: Store, session_id: str, after: int) -> Iterator[Entry]:
+    """Yield the entries of a session after a seq, and then new ones for ever."""
     while True:
         for entry in store.read(session_id, after=after):
             after = entry.seq
             yield entry
-        time.sleep(_TICK)
+        time.sleep(_POLL_SECONDS)
 
 
 class Follower:
-    """Folds what is recorded, and prints what that changes."""
+    """Folds new entries and prints the changes."""
 
-    def __init__(self, transcript: Transcript, live: Live) -> None:
+    def __init__(self, transcript: Transcript, live: LiveRenderer) -> None:
         self._transcript = transcript
         self._live = live
-        self._seam = Seam()
+        self._seam = SurrogateJoiner()
 
-    def take(self, entry: Entry) -> None:
-        """Take one more entry."""
+    def add(self, entry: Entry) -> None:
+        """Fold one more entry and print the change."""
         turns = self._transcript.turns
         before = len(turns), self._is_over
         watch = self._watch(entry)
         self._transcript.add(entry)
         if len(turns) > before[0]:
-            self._live.begin(turns[-1])
+            self._live.begin_turn(turns[-1])
         else:
-            self._tell(entry, watch)
+            self._print_change(entry, watch)
         if self._is_over and not before[1]:
-            self._live.end(turns[-1])
+            self._live.end_turn(turns[-1])
 
     @property
     def _is_over(self) -> bool:
         turns = self._transcript.turns
         return not turns or turns[-1].ended_us is not None
 
-    def _watch(self, entry: Entry) -> Watch | None:
+    def _watch(self, entry: Entry) -> EventBuilder | None:
         if entry.kind is not Kind.UPDATE:
             return None
-        return Watch(self._transcript, as_object(_params(entry).get("update")))
+        return EventBuilder(self._transcript, as_object(_params(entry).get("update")))
 
-    def _tell(self, entry: Entry, watch: Watch | None) -> None:
-        event: Event | None = None
-        if watch is not None:
-            event = watch.event(entry.seq)
-            event = self._seam.mend(event) if event is not None else None
-        elif entry.kind is Kind.PERMISSION:
-            self._ask(entry)
+    def _print_change(self, entry: Entry, watch: EventBuilder | None) -> None:
+        if entry.kind is Kind.PERMISSION:
+            self._print_permission(entry)
             return
-        elif entry.kind in {Kind.HANDOVER, Kind.REMINDER, Kind.GAP}:
-            self._live.catch_up(self._transcript.turns[-1].items[-1])
+        event: Event | None = watch.build(entry.seq) if watch is not None else None
+        event = self._seam.join(event) if event is not None else None
         if event is not None:
-            self._live.take(event)
+            self._live.handle(event)
+        item = self._added_item(entry)
+        if item is not None and not isinstance(item, _ITEMS_WITH_EVENTS):
+            self._live.show_item(item)
 
-    def _ask(self, entry: Entry) -> None:
+    def _added_item(self, entry: Entry) -> TranscriptItem | None:
+        items = self._transcript.turns[-1].items if self._transcript.turns else []
+        return items[-1] if items and items[-1].seq == entry.seq else None
+
+    def _print_permission(self, entry: Entry) -> None:
         params = _params(entry)
         event = latest_change(self._transcript, entry.seq)
-        call = event.call if isinstance(event, Called) else None
+        call = event.tool_call if isinstance(event, ToolCallUpdated) else None
         if event is not None:
-            self._live.take(event)
-        self._live.ask(call, asked_pieces(params, call))
-        about = one_line(named(as_str(params.get("title")) or "", call))
-        self._live.show(Piece(kind="note", words=f"(the agent asks for permission: {about})"))
+            self._live.handle(event)
+        self._live.show_permission(call, permission_pieces(params, call))
+        about = one_line(permission_title(as_str(params.get("title")) or "", call))
+        self._live.show(Piece(kind="note", text=f"(the agent asks for permission: {about})"))
 
 
 def _params(entry: Entry) -> dict[str, Any]:

@@ -1,54 +1,40 @@
-"""Turning values into words that are safe and short enough for a terminal."""
+"""Values as short text that is safe to print on a terminal."""
 
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path, PurePath
 
 from rekindle.model import AgentIdentity, Session
-from rekindle.text.sanitize import spelled_out as printable
-from rekindle.text.times import in_utc
+from rekindle.text import times
+from rekindle.text.sanitize import one_line, spelled_out
 
-_A_THOUSAND = 1000
+printable = spelled_out
+
+_KILO = 1000
 _MINUTE = 60
-_AGES = ((60, "s"), (60, "min"), (24, "h"), (7, "d"), (52, "w"))
-
-
-def one_line(text: str) -> str:
-    """Put a text on one line."""
-    return printable(" ".join(text.split()))
 
 
 def print_json(value: object) -> None:
-    """Print JSON for people and programs; escaped where the terminal cannot show it."""
-    from rekindle.export.json_depth import written
+    """Print a value as JSON, in ASCII if stdout is not in UTF-8."""
+    from rekindle.export.json_depth import write_json
 
-    # There is no stdout where the caller has closed it.
+    # sys.stdout is None if the caller has closed it.
     encoding: str = getattr(sys.stdout, "encoding", None) or "ascii"
-    print(written(value, is_ascii=encoding.lower().replace("-", "") != "utf8"))
+    print(write_json(value, is_ascii=encoding.lower().replace("-", "") != "utf8"))
 
 
-def age(at_us: int) -> str:
-    """Say how long ago something was."""
-    amount = max(0.0, time.time() - at_us / 1e6)
-    for most, unit in _AGES:
-        if amount < most:
-            return f"{int(amount)} {unit}"
-        amount /= most
-    return f"{int(amount)} y"
+def format_age(at_us: int) -> str:
+    """Return the time since `at_us` in its largest unit, such as `3 d`."""
+    return times.age(at_us, time.time_ns() // 1000)
 
 
-def clock(at_us: int) -> str:
-    """Write a time as people here do."""
-    told = in_utc(at_us)
-    # Where clocks are ahead of UTC, the calendar ends some hours before.
-    with suppress(OverflowError, ValueError, OSError):
-        told = told.astimezone()
-    return told.strftime("%Y-%m-%d %H:%M")
+def format_time(at_us: int) -> str:
+    """Return a date and time in the local time zone."""
+    return times.local_time(at_us)
 
 
-def lasting(duration_us: int) -> str:
-    """Say how long something took; nothing if that is not worth a word."""
+def format_duration(duration_us: int) -> str:
+    """Return a duration in minutes and seconds, empty below a second."""
     seconds = duration_us // 1_000_000
     if seconds < _MINUTE:
         return f"{seconds} s" if seconds > 0 else ""
@@ -56,37 +42,37 @@ def lasting(duration_us: int) -> str:
     return f"{minutes} min {seconds} s"
 
 
-def agent_name(agent: AgentIdentity) -> str:
-    """Name an agent by what it says of itself, else by its command."""
-    return one_line(agent.name or agent.program or "unknown")
-
-
-def size(count: int) -> str:
-    """Say how many bytes there are."""
+def format_size(count: int) -> str:
+    """Return a number of bytes with a decimal unit, such as `1.5 MB`."""
     amount = float(count)
     for unit in ("B", "kB", "MB", "GB"):
-        if amount < _A_THOUSAND:
+        if amount < _KILO:
             return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= _A_THOUSAND
+        amount /= _KILO
     return f"{amount:.1f} TB"
 
 
-def several(count: int, what: str) -> str:
-    """Say how many of something there are."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def plural(count: int, noun: str) -> str:
+    """Return a count with its noun, such as `2 sessions`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def folder(session: Session) -> str:
-    """Name a session's folder, with the home folder as ~."""
+def agent_label(agent: AgentIdentity) -> str:
+    """Return the agent's name, or its program if it has none."""
+    return one_line(agent.name or agent.program or "unknown")
+
+
+def folder_label(session: Session) -> str:
+    """Return a session's folder, with the home folder as ~."""
     return "?" if session.cwd is None else short_path(session.cwd)
 
 
 def short_path(name: str) -> str:
-    """Name a folder, with the home folder as ~."""
+    """Return a path, with the home folder as ~."""
     path, home = PurePath(name), Path.home()
     return one_line(f"~/{path.relative_to(home)}" if home in path.parents else name)
 
 
-def title(session: Session) -> str:
-    """Return the session's title, or words in its place."""
+def title_label(session: Session) -> str:
+    """Return the session's title, or a placeholder."""
     return one_line(session.title) if session.title else "(no title)"

@@ -1,36 +1,35 @@
-"""Bringing the index up to date before it is used, and showing how far it is."""
+"""Bring the search index up to date before it is used, and show the progress."""
 
 import sys
 from collections.abc import Iterator
 
 from rekindle.cli import progress
 from rekindle.cli.formatting import printable
-from rekindle.cli.main import TO_BE_SAVED
+from rekindle.cli.main import RESCUE_HINT
 from rekindle.errors import IndexDamaged, StoreDamaged, StoreUnavailable
 from rekindle.store.base import Store
-from rekindle.store.sqlite.search_index import Index
-from rekindle.transfer.indexer import Progress, bring_up_to_date
+from rekindle.store.search import SearchIndex
+from rekindle.transfer.indexer import IndexProgress, update_index
 
 
-def update(index: Index, store: Store) -> bool:
-    """Bring an index up to date; where it cannot be, say so: what is indexed is still there.
+def update(index: SearchIndex, store: Store) -> bool:
+    """Bring an index up to date. If that fails, report it: the indexed part can still be found.
 
-    Tell whether all is well, which it also is where another is at it.
+    Return whether the store is intact. Raises IndexDamaged.
     """
     try:
-        index.sweep()
-        shown(bring_up_to_date(index, store))
+        index.remove_missing()
+        show_progress(update_index(index, store))
     except IndexDamaged:
-        # Nothing can be found in it, then.
         raise
     except StoreDamaged as error:
-        print(f"rekindle: {printable(str(error))}{TO_BE_SAVED}", file=sys.stderr)
+        print(f"rekindle: {printable(str(error))}{RESCUE_HINT}", file=sys.stderr)
         return False
     except StoreUnavailable as error:
         print(f"rekindle: {printable(str(error))}: the latest may be missing", file=sys.stderr)
     return True
 
 
-def shown(steps: Iterator[Progress]) -> None:
-    """Do all steps; on a terminal, show a bar if they take long."""
-    progress.shown("indexing", (step.done / max(step.total, 1) for step in steps))
+def show_progress(steps: Iterator[IndexProgress]) -> None:
+    """Run all steps. On a terminal, show a bar if they take long."""
+    progress.show_progress("indexing", (step.done / max(step.total, 1) for step in steps))

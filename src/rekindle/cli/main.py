@@ -1,7 +1,8 @@
-"""The command line: one module a command, imported only when it is used.
+"""The command line. The module of a command is imported only when the command is used.
 
-A command's module has `configure(parser)` and `main(arguments) -> int`. An argument whose metavar
-is SESSION, FILE, DIR or COMMAND is completed as one by shells.
+The module of a command has `configure(parser)` and `main(arguments) -> int`, and its docstring is
+the help text. A module with several commands has a dictionary `SPECS` of `CommandSpec` instead.
+Shells complete an argument by its metavar: SESSION, FILE, DIR or COMMAND.
 """
 
 import argparse
@@ -12,10 +13,9 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from types import ModuleType
 from typing import NoReturn
 
-from rekindle.cli.arguments import split_at_dashes
+from rekindle.cli.arguments import CommandSpec, split_at_dashes
 from rekindle.errors import (
     AgentNotStarted,
     IndexDamaged,
@@ -26,8 +26,8 @@ from rekindle.errors import (
 
 FAILURE = 1
 USAGE = 2
-MISTAKE = 70
-"""What is wrong is Rekindle itself."""
+INTERNAL_ERROR = 70
+"""The exit code for a bug in Rekindle."""
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
@@ -61,61 +61,69 @@ COMMANDS = {
 }
 
 HIDDEN = frozenset({"complete"})
-"""Commands that people do not type."""
+"""Commands that the help does not list, because shells call them."""
 
-SPEAKERS = frozenset({"run", "example-agent"})
+_MODULES = {"unarchive": "archive", "undelete": "delete", "new": "resume", "complete": "completion"}
+"""The modules of commands that share one. Any other command has a module of its own name."""
+
+PROTOCOL_COMMANDS = frozenset({"run", "example-agent"})
 """Commands whose stdout carries the protocol."""
 
 _DEBUG = "REKINDLE_DEBUG"
-TO_BE_SAVED = ": `rekindle doctor --fix` saves what can be read"
-_GONE = "the current folder is gone: change into one that is there"
+RESCUE_HINT = ": `rekindle doctor --fix` saves what can be read"
+_FOLDER_GONE = "the current folder is gone: change into one that is there"
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; return its exit code. Whatever happens, no traceback is shown."""
-    _see_that_streams_are_there()
+    """Run one command; return its exit code.
+
+    An error is printed as one line without a traceback, unless REKINDLE_DEBUG is set.
+    """
+    _replace_closed_streams()
     try:
-        _heed_interrupts()
+        _restore_interrupts()
         try:
             return _run(sys.argv[1:] if argv is None else argv)
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        _forget_output()
+        _discard_output()
         return BROKEN_PIPE
     except KeyboardInterrupt:
         return INTERRUPTED
     except RekindleError as error:
-        is_to_be_saved = isinstance(error, StoreDamaged) and not isinstance(error, IndexDamaged)
-        words = f"{error}{TO_BE_SAVED if is_to_be_saved else ''}"
-        return _fail(words, error.exit_code if isinstance(error, AgentNotStarted) else FAILURE)
+        needs_rescue = isinstance(error, StoreDamaged) and not isinstance(error, IndexDamaged)
+        text = f"{error}{RESCUE_HINT if needs_rescue else ''}"
+        return _fail(text, error.exit_code if isinstance(error, AgentNotStarted) else FAILURE)
     except OSError as error:
-        return _fail(_GONE if _is_for_want_of_folder(error) else _of_system(error), FAILURE)
+        return _fail(_FOLDER_GONE if _lacks_current_folder(error) else _os_error(error), FAILURE)
     except Exception as error:
         if os.environ.get(_DEBUG):
             raise
-        return _fail(_in_words(error), MISTAKE)
+        return _fail(_bug_report(error), INTERNAL_ERROR)
 
 
-def _heed_interrupts() -> None:
-    """Let Ctrl-C be an exception again, now that somebody takes it."""
+def _restore_interrupts() -> None:
+    """Raise KeyboardInterrupt on Ctrl-C again, which `rekindle.__main__` has switched off."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def parser_of(name: str) -> tuple[ModuleType, argparse.ArgumentParser]:
-    """Return a command's module, and what reads its arguments."""
-    module = import_module(f"rekindle.cli.commands.{name.replace('-', '_')}")
+def load_command(name: str) -> tuple[CommandSpec, argparse.ArgumentParser]:
+    """Import a command; return it with the parser of its arguments."""
+    module = import_module(f"rekindle.cli.commands.{_MODULES.get(name, name).replace('-', '_')}")
+    specs: dict[str, CommandSpec] = getattr(module, "SPECS", {})
+    spec = specs.get(name) or CommandSpec(module.__doc__, module.configure, module.main)
     parser = _Parser(
         prog=f"rekindle {name}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=module.__doc__,
+        description=spec.description,
     )
-    module.configure(parser)
-    if name not in SPEAKERS:
-        words = "no colours, as with NO_COLOR=1"
-        parser.add_argument("--no-color", nargs=0, action=_NoColour, help=words)
-    return module, parser
+    spec.configure(parser)
+    if name not in PROTOCOL_COMMANDS:
+        text = "no colours, as with NO_COLOR=1"
+        parser.add_argument("--no-color", nargs=0, action=_NoColour, help=text)
+    return spec, parser
 
 
 def _run(argv: list[str]) -> int:
@@ -124,25 +132,25 @@ def _run(argv: list[str]) -> int:
         argv = argv[1:]
     if not argv or argv[0] not in {*COMMANDS, *HIDDEN}:
         return _top_level(argv)
-    module, parser = parser_of(argv[0])
-    if argv[0] not in SPEAKERS:
-        _check_text(parser, argv[1:])
-    words, command = split_at_dashes(parser, argv[1:])
+    spec, parser = load_command(argv[0])
+    if argv[0] not in PROTOCOL_COMMANDS:
+        _check_encoding(parser, argv[1:])
+    own, command = split_at_dashes(parser, argv[1:])
     if command is None:
-        arguments = parser.parse_args(words)
+        arguments = parser.parse_args(own)
     else:
-        # Intermixed: words may stand on either side of options.
-        arguments = parser.parse_intermixed_args(words)
+        # Intermixed: options may stand between positional arguments.
+        arguments = parser.parse_intermixed_args(own)
         arguments.command = command
     try:
-        return module.main(arguments)
+        return spec.main(arguments)
     except UsageError as error:
         parser.print_usage(sys.stderr)
         return _fail(error, USAGE)
 
 
-def _check_text(parser: argparse.ArgumentParser, arguments: list[str]) -> None:
-    """End with a complaint if an argument is no text, which no store could hold or find."""
+def _check_encoding(parser: argparse.ArgumentParser, arguments: list[str]) -> None:
+    """Exit with a usage error if an argument is not UTF-8: no store could hold or find it."""
     for argument in arguments:
         try:
             argument.encode()
@@ -151,7 +159,7 @@ def _check_text(parser: argparse.ArgumentParser, arguments: list[str]) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Quotes what it was given so that a terminal does not obey it."""
+    """A parser whose errors quote arguments without control characters."""
 
     def error(self, message: str) -> NoReturn:
         from rekindle.cli.formatting import printable
@@ -160,7 +168,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _NoColour(argparse.Action):
-    """Does what the variable does, which all that prints already heeds."""
+    """Set NO_COLOR, which all printing code reads."""
 
     def __call__(
         self,
@@ -175,13 +183,13 @@ class _NoColour(argparse.Action):
 def _top_level(argv: list[str]) -> int:
     from rekindle import __version__
 
-    summary = "\n".join(f"  {name:15} {what}" for name, what in COMMANDS.items())
+    summaries = "\n".join(f"  {name:15} {summary}" for name, summary in COMMANDS.items())
     parser = _Parser(
         prog="rekindle",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="rekindle COMMAND …",
         description="A memory that lasts, for every coding agent that speaks ACP.",
-        epilog=f"commands:\n{summary}\n\nrekindle COMMAND --help tells more.",
+        epilog=f"commands:\n{summaries}\n\nrekindle COMMAND --help tells more.",
     )
     parser.add_argument("--version", action="version", version=f"rekindle {__version__}")
     parser.add_argument("command", nargs="?", metavar="COMMAND", choices=list(COMMANDS))
@@ -190,11 +198,11 @@ def _top_level(argv: list[str]) -> int:
     return USAGE
 
 
-def _see_that_streams_are_there() -> None:
-    """Put something in the place of streams that the caller has closed.
+def _replace_closed_streams() -> None:
+    """Open the null device in place of each standard stream that the caller has closed.
 
-    A file opened later would else get the number of one, and what is printed. What stands in
-    for them here can still not be read or written, so that `run` knows that nobody is there.
+    Otherwise a file opened later would get the stream's descriptor, and printed text with it. The
+    device is opened in the wrong direction, so that `run` still fails to read or write.
     """
     for number, name, flags in (
         (0, "stdin", os.O_WRONLY),
@@ -204,9 +212,9 @@ def _see_that_streams_are_there() -> None:
         if getattr(sys, name) is None:
             with suppress(OSError):
                 _occupy(number, flags)
-            setattr(sys, name, open(os.devnull, "w" if number else "r", encoding="utf-8"))  # noqa: PTH123, SIM115 - for as long as we run
+            setattr(sys, name, open(os.devnull, "w" if number else "r", encoding="utf-8"))  # noqa: PTH123, SIM115 - open until the process ends
     for stream in (sys.stdout, sys.stderr):
-        # Not every terminal can show every character; none of them is worth a failure.
+        # A terminal may lack some characters. That must not end a command.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
@@ -224,35 +232,35 @@ def _fail(error: Exception | str, code: int) -> int:
     try:
         sys.stdout.flush()
     except OSError:
-        _forget_output()
+        _discard_output()
     with suppress(OSError):
-        # It may quote an agent.
+        # The error may quote an agent.
         print(f"rekindle: {printable(str(error))}", file=sys.stderr)
     return code
 
 
-def _is_for_want_of_folder(error: OSError) -> bool:
-    """Tell whether it is because the current folder was removed, which many things stumble over."""
-    is_named = os.path.isabs(error.filename or "")  # noqa: PTH117 - may be bytes
-    if not isinstance(error, FileNotFoundError) or is_named:
+def _lacks_current_folder(error: OSError) -> bool:
+    """Return whether an error has occurred because the current folder was removed."""
+    is_absolute = os.path.isabs(error.filename or "")  # noqa: PTH117 - may be bytes
+    if not isinstance(error, FileNotFoundError) or is_absolute:
         return False
     try:
-        os.getcwd()  # noqa: PTH109 - nothing is made of it
+        os.getcwd()  # noqa: PTH109 - only the error matters
     except OSError:
         return True
     return False
 
 
-def _of_system(error: OSError) -> str:
-    """Say what the system says, without its number, which tells nobody anything."""
+def _os_error(error: OSError) -> str:
+    """Return the system's description of an error, without the error number."""
     if error.strerror is None:
         return str(error)
     where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
     return f"{where}{error.strerror}"
 
 
-def _in_words(error: Exception) -> str:
-    """Say of a mistake of ours what whoever repairs it has to know."""
+def _bug_report(error: Exception) -> str:
+    """Describe an internal error and the line that raised it."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -263,7 +271,7 @@ def _in_words(error: Exception) -> str:
     )
 
 
-def _forget_output() -> None:
-    """Let nobody have what is not yet written: the interpreter would try it again at its end."""
+def _discard_output() -> None:
+    """Redirect stdout to the null device: the interpreter flushes it again at exit."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Where an export goes: to stdout, or to a file that is there whole or not at all."""
+"""The destination of an export: stdout, or a file that is written completely or not at all."""
 
 import os
 import signal
@@ -10,26 +10,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from rekindle.cli.project import absolute
+from rekindle.cli.project import absolute_path
 from rekindle.errors import RekindleError, UsageError
 
 STDOUT = "-"
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
+_TERMINATION_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def is_stdout(option: str | None) -> bool:
-    """Tell whether no file was named."""
+    """Return whether an output option means stdout."""
     return option in {None, STDOUT}
 
 
 @contextmanager
-def opened(option: str | None, *, force: bool) -> Generator[IO[bytes]]:
-    """Open what an export is written to. Raises RekindleError if it would overwrite something."""
+def open_output(option: str | None, *, force: bool) -> Generator[IO[bytes]]:
+    """Open the destination of an export.
+
+    Raises RekindleError if the file cannot be created, or exists and `force` is not set.
+    """
     if option is None or option == STDOUT:
         yield _stdout()
         return
     path = Path(option)
-    if _is_a_pipe(path):
+    if _is_special_file(path):
         with path.open("wb") as file:
             yield file
         return
@@ -37,22 +40,22 @@ def opened(option: str | None, *, force: bool) -> Generator[IO[bytes]]:
         raise RekindleError(f"{path} is a folder: name a file in it")
     if path.exists() and not force:
         raise RekindleError(f"{path} is there already: --force overwrites it")
-    if not Path(absolute(option)).parent.is_dir():
+    if not Path(absolute_path(option)).parent.is_dir():
         raise RekindleError(f"there is no folder {path.parent}: make it first")
-    with _whole_or_not_at_all(path, force=force) as file:
+    with _atomic_write(path, force=force) as file:
         yield file
 
 
 def _stdout() -> IO[bytes]:
-    # What stands in for a stream that the caller has closed would swallow it all.
+    # main() replaces a closed stdout by the null device, which would lose the export.
     if sys.__stdout__ is None:
         raise UsageError("stdout is closed: name a file with -o")
     sys.stdout.flush()
     return sys.stdout.buffer
 
 
-def _is_a_pipe(path: Path) -> bool:
-    """Tell whether a path leads to a pipe or a device, where nothing can be replaced."""
+def _is_special_file(path: Path) -> bool:
+    """Return whether a path is a pipe or a device, which cannot be replaced by a new file."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -61,13 +64,14 @@ def _is_a_pipe(path: Path) -> bool:
 
 
 @contextmanager
-def _whole_or_not_at_all(path: Path, *, force: bool) -> Generator[IO[bytes]]:
-    # Before there is anything that could be left behind.
-    made: list[Path] = []
-    with _tidied_up_if_ended(made):
-        # Made private: what was said is nobody else's business until its owner says so.
+def _atomic_write(path: Path, *, force: bool) -> Generator[IO[bytes]]:
+    """Write a temporary file beside `path`, and move it there at the end."""
+    temporary: list[Path] = []
+    # The signal handlers are set first, so that no signal leaves a temporary file behind.
+    with _removed_at_exit(temporary):
+        # mkstemp makes the file private. The user decides who else may read it.
         fd, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
-        made.append(Path(name))
+        temporary.append(Path(name))
         with open(fd, "wb") as file:  # noqa: PTH123 - it is open already
             yield file
             file.flush()
@@ -75,40 +79,42 @@ def _whole_or_not_at_all(path: Path, *, force: bool) -> Generator[IO[bytes]]:
         if force:
             Path(name).replace(path)
         else:
-            _put_in_place(Path(name), path)
+            _move_to_free_name(Path(name), path)
 
 
 @contextmanager
-def _tidied_up_if_ended(made: list[Path]) -> Generator[None]:
-    """Remove files in the end, also when a signal asks for it: then it ends us as it would have."""
+def _removed_at_exit(paths: list[Path]) -> Generator[None]:
+    """Remove files on leaving, also if a signal ends the process, which then ends by it."""
 
-    def tidy_up() -> None:
-        for path in made:
+    def remove() -> None:
+        for path in paths:
             path.unlink(missing_ok=True)
 
-    def end(number: int, _: object) -> None:
-        tidy_up()
+    def remove_and_end(number: int, _: object) -> None:
+        remove()
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)
 
-    # Whoever started us with a signal ignored (nohup) wants it so.
-    heeded = [it for it in _ENDING if signal.getsignal(it) is signal.SIG_DFL]
-    for number in heeded:
-        signal.signal(number, end)
+    # A signal that is ignored (nohup) stays ignored.
+    handled = [
+        number for number in _TERMINATION_SIGNALS if signal.getsignal(number) is signal.SIG_DFL
+    ]
+    for number in handled:
+        signal.signal(number, remove_and_end)
     try:
         yield
     finally:
-        tidy_up()
-        for number in heeded:
+        remove()
+        for number in handled:
             signal.signal(number, signal.SIG_DFL)
 
 
-def _put_in_place(made: Path, path: Path) -> None:
-    """Give a file its name, unless another has got it meanwhile."""
+def _move_to_free_name(source: Path, path: Path) -> None:
+    """Rename a file. Raises RekindleError if another process has created `path` meanwhile."""
     try:
-        path.hardlink_to(made)
+        path.hardlink_to(source)
     except FileExistsError:
         raise RekindleError(f"{path} is there already: --force overwrites it") from None
     except OSError:
-        # Not every file system has links.
-        made.replace(path)
+        # Some file systems have no links.
+        source.replace(path)

@@ -1,4 +1,4 @@
-"""A bar for what takes longer than a second. Only people see it, and only while it lasts."""
+"""A progress bar for work of more than a second. It shows on a terminal only, and then goes."""
 
 import math
 import sys
@@ -9,37 +9,37 @@ from typing import Self
 
 from rekindle.cli.terminal import is_terminal
 
-_SILENT_FOR = 1.0
-_TICK = 0.1
-_FINENESS = 1000
+_DELAY = 1.0
+_INTERVAL = 0.1
+_RESOLUTION = 1000
 
 
-class Bar:
-    """Shows on a terminal how far something is."""
+class ProgressBar:
+    """A bar on stderr that appears after a second, if stderr is a terminal."""
 
-    def __init__(self, what: str, *, is_wanted: bool = True) -> None:
-        self._what = what
-        is_seen = is_wanted and is_terminal(sys.stderr)
-        self._next = time.monotonic() + _SILENT_FOR if is_seen else math.inf
+    def __init__(self, label: str, *, is_wanted: bool = True) -> None:
+        self._label = label
+        is_visible = is_wanted and is_terminal(sys.stderr)
+        self._next = time.monotonic() + _DELAY if is_visible else math.inf
         self._stack = ExitStack()
-        self._update: Callable[..., None] | None = None
+        self._render: Callable[..., None] | None = None
 
-    def at(self, done: int, total: int | None) -> None:
-        """Tell how far it is; `total` is None if nobody can know. Cheap enough to be told often."""
+    def update(self, done: int, total: int | None) -> None:
+        """Show the progress; `total` is None if it is unknown. Cheap enough for every item."""
         now = time.monotonic()
         if now < self._next:
             return
-        self._next = now + _TICK
-        self._update = self._update or self._begin()
-        self._update(0, completed=done, total=total)
+        self._next = now + _INTERVAL
+        self._render = self._render or self._start()
+        self._render(0, completed=done, total=total)
 
-    def _begin(self) -> Callable[..., None]:
+    def _start(self) -> Callable[..., None]:
         from rich.console import Console
         from rich.progress import Progress
 
-        bar = Progress(console=Console(stderr=True), transient=True)
-        self._stack.enter_context(bar).add_task(self._what, total=None)
-        return bar.update
+        progress = Progress(console=Console(stderr=True), transient=True)
+        self._stack.enter_context(progress).add_task(self._label, total=None)
+        return progress.update
 
     def __enter__(self) -> Self:
         return self
@@ -48,8 +48,8 @@ class Bar:
         self._stack.close()
 
 
-def shown(what: str, parts: Iterable[float]) -> None:
-    """Go through `parts`, which tell how much is done, from 0 to 1, and show it after a while."""
-    with Bar(what) as bar:
+def show_progress(label: str, parts: Iterable[float]) -> None:
+    """Exhaust `parts`, which yield the completed share from 0 to 1, and show the progress."""
+    with ProgressBar(label) as bar:
         for done in parts:
-            bar.at(round(done * _FINENESS), _FINENESS)
+            bar.update(round(done * _RESOLUTION), _RESOLUTION)

@@ -1,38 +1,40 @@
-"""Which project the user is in."""
+"""The current project, and the spellings of its folder."""
 
 import os
 from pathlib import Path
 
 
-def folders_of_project() -> tuple[str, ...]:
-    """Return the folder of the project that we are in: as it is spelled here, and without links.
+def project_folders() -> tuple[str, ...]:
+    """Return the folder of the current project, as the user spells it and with links resolved.
 
-    It is the nearest one upwards that holds a git repository, but for the home folder; without
-    one, it is the current folder.
+    It is the nearest folder upwards with a git repository, other than the home folder.
+    Without one, it is the current folder.
     """
-    start = here()
-    root = next((it for it in (start, *start.parents) if (it / ".git").exists()), start)
+    start = current_folder()
+    root = next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), start)
     if root == Path.home():
         root = start
     return tuple(dict.fromkeys((str(root), os.path.realpath(root))))
 
 
-def spellings(folder: str) -> tuple[str, ...]:
-    """Return how a folder may be spelled: as here, or without links; with a slash, or without."""
-    spelled = absolute(folder)
-    names = (spelled, os.path.realpath(spelled))
-    return tuple(dict.fromkeys(it for name in names for it in (name, f"{name.rstrip('/')}/")))
+def folder_spellings(folder: str) -> tuple[str, ...]:
+    """Return the spellings of a folder: with links or resolved, with a final slash or without."""
+    given = absolute_path(folder)
+    names = (given, os.path.realpath(given))
+    return tuple(
+        dict.fromkeys(spelling for name in names for spelling in (name, f"{name.rstrip('/')}/"))
+    )
 
 
-def absolute(path: str) -> str:
-    """Return a path as editors spell it: absolute, but with its links."""
-    # Not by `resolve`, which follows links.
-    return os.path.abspath(path if os.path.isabs(path) else here() / path)  # noqa: PTH100, PTH117
+def absolute_path(path: str) -> str:
+    """Return a path as editors spell it: absolute, with its links kept."""
+    # Path.resolve would follow links.
+    return os.path.abspath(path if os.path.isabs(path) else current_folder() / path)  # noqa: PTH100, PTH117
 
 
-def here() -> Path:
-    """Return the current folder, by the way that the user came there if the shell tells."""
-    real = Path.cwd()
-    told = Path(os.environ.get("PWD", ""))
-    is_same = told.is_absolute() and told.exists() and told.samefile(real)
-    return told if is_same else real
+def current_folder() -> Path:
+    """Return the current folder, with the links by which the user came there if PWD has them."""
+    resolved = Path.cwd()
+    logical = Path(os.environ.get("PWD", ""))
+    is_same = logical.is_absolute() and logical.exists() and logical.samefile(resolved)
+    return logical if is_same else resolved

@@ -1,12 +1,12 @@
-"""What the commands that change sessions have in common."""
+"""Open the store for changes, and apply changes to sessions."""
 
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
-from rekindle.cli.formatting import one_line, printable, several, title
-from rekindle.cli.progress import Bar
+from rekindle.cli.formatting import one_line, plural, printable, title_label
+from rekindle.cli.progress import ProgressBar
+from rekindle.composition import open_store
 from rekindle.errors import (
     SessionDeleted,
     SessionInUse,
@@ -16,36 +16,37 @@ from rekindle.errors import (
     UsageError,
 )
 from rekindle.model import Change, Opened, Session, Titled, TitleSource
-from rekindle.store.address import asked_for, is_there, open_store, pending_files, usual_path
+from rekindle.store.address import StoreAddress, backend_for, locate, store_exists
 from rekindle.store.base import Store
+from rekindle.store.maintenance import space_manager
 
-_LONGEST_TITLE = 500
-_PATIENCE = 2.0
+_MAX_TITLE = 500
+_WRITE_TIMEOUT = 2.0
 
 
 def open_for_changing(option: str | None) -> Store:
-    """Open a store that is there. Raises StoreUnavailable."""
-    path = asked_for(option) or usual_path()
-    if not is_there(path):
-        raise StoreMissing(str(path))
-    return open_store(path)
+    """Open an existing store. Raises StoreUnavailable."""
+    address = locate(option)
+    if not store_exists(address):
+        raise StoreMissing(str(address))
+    return open_store(address)
 
 
 def check_not_in_use(store: Store, session: Session) -> None:
-    """Raise SessionInUse if a process drives the session now."""
-    holder = store.holder(session.id)
+    """Raise SessionInUse if a process holds the lease of the session."""
+    holder = store.lease_holder(session.id)
     if holder is not None:
-        raise SessionInUse(one_line(session.id), holder.pid, holder.host)
+        raise SessionInUse(one_line(session.id), holder.pid, holder.machine)
 
 
-def find_all(store: Store, named: Sequence[str]) -> list[Session]:
-    """Return the sessions that are meant, each once. Raises before anything is changed."""
-    return list({session.id: session for session in map(store.find, named)}.values())
+def find_all(store: Store, prefixes: Sequence[str]) -> list[Session]:
+    """Return the sessions with these ids or prefixes, each once. Raises StoreError."""
+    return list({session.id: session for session in map(store.find, prefixes)}.values())
 
 
-def find_there(store: Store, named: Sequence[str]) -> list[Session]:
-    """Return the sessions that are meant. Raises SessionDeleted if one is not there any more."""
-    sessions = find_all(store, named)
+def find_undeleted(store: Store, prefixes: Sequence[str]) -> list[Session]:
+    """Return the sessions with these ids or prefixes. Raises SessionDeleted, SessionPurged."""
+    sessions = find_all(store, prefixes)
     for session in sessions:
         if session.is_purged:
             raise SessionPurged(one_line(session.id))
@@ -55,17 +56,17 @@ def find_there(store: Store, named: Sequence[str]) -> list[Session]:
 
 
 def apply(store: Store, changes: Sequence[Change]) -> None:
-    """Write `changes` so that they last. A person waits for other writers a little longer."""
+    """Write `changes`, synced. A user waits a little longer for other writers."""
     if changes:
-        store.write(changes, sync=True, patience=_PATIENCE)
+        store.write(changes, sync=True, timeout=_WRITE_TIMEOUT)
 
 
 def overwrite(store: Store, option: str | None, session_ids: Sequence[str]) -> bool:
-    """Let no file keep anything of what was purged; tell whether that could be done."""
-    is_elsewhere = _note_if_it_waits(asked_for(option) or usual_path(), session_ids)
+    """Overwrite the remaining copies of purged sessions; return whether none is left."""
+    is_pending = _report_pending(locate(option), session_ids)
     try:
-        with Bar("overwriting what was said") as bar:
-            store.scrub(lambda: bar.at(0, None))
+        with ProgressBar("overwriting what was said") as bar:
+            space_manager(store).scrub(lambda: bar.update(0, None))
     except StoreUnavailable as error:
         print(
             f"rekindle: {error}: in unused parts of its files copies of what was said may be left;"
@@ -73,71 +74,66 @@ def overwrite(store: Store, option: str | None, session_ids: Sequence[str]) -> b
             file=sys.stderr,
         )
         return False
-    return not is_elsewhere
+    return not is_pending
 
 
-def _note_if_it_waits(path: Path, session_ids: Sequence[str]) -> bool:
-    """Tell whether something of purged sessions waits to be recorded, and say where."""
-    if not pending_files(path):
-        return False
-    from rekindle.store.sqlite.pending import left
-
-    files = [it for it in left(path) if it.why_not or not it.sessions.isdisjoint(session_ids)]
-    for it in files:
+def _report_pending(address: StoreAddress, session_ids: Sequence[str]) -> bool:
+    """Report pending changes of purged sessions; return whether there are any."""
+    found = [
+        pending
+        for pending in backend_for(address).pending()
+        if pending.problem or not pending.sessions.isdisjoint(session_ids)
+    ]
+    for it in found:
         when = "a Rekindle that runs removes it" if it.is_alive else "`rekindle doctor` says more"
         print(
-            f"rekindle: something of what was said waits in {it.path}, and is not recorded"
+            f"rekindle: something of what was said waits in {it.location}, and is not recorded"
             f" any more: {when}",
             file=sys.stderr,
         )
-    return bool(files)
+    return bool(found)
 
 
-def tell(what: str, sessions: Sequence[Session]) -> None:
-    """Say what was done to sessions, a line for each."""
+def report_change(action: str, sessions: Sequence[Session]) -> None:
+    """Print an action and its sessions, one line for each."""
     for session in sessions:
-        print(f"{what} {one_line(session.id)}: {title(session)}")
+        print(f"{action} {one_line(session.id)}: {title_label(session)}")
 
 
 def now_us() -> int:
-    """Return the time."""
+    """Return the time in microseconds since 1970."""
     return time.time_ns() // 1000
 
 
-def rename(store: Store, named: str, words: str | None) -> tuple[Session, Session]:
-    """Give a session a title, or take it back; return how it was and how it is now."""
-    (session,) = find_there(store, [named])
-    titled = Titled(session_id=session.id, at_us=now_us(), source=TitleSource.USER, title=words)
+def rename(store: Store, prefix: str, title: str | None) -> tuple[Session, Session]:
+    """Set or remove the user's title; return the session before and after."""
+    (session,) = find_undeleted(store, [prefix])
+    titled = Titled(session_id=session.id, at_us=now_us(), source=TitleSource.USER, title=title)
     apply(store, [titled])
     return session, store.session(session.id)
 
 
-def checked_title(given: str) -> str | None:
-    """Return a title as it can be written down; None if there is no word in it.
-
-    Raises UsageError.
-    """
-    words = " ".join(given.split())
-    if printable(words) != words:
+def validated_title(text: str) -> str | None:
+    """Return a title with single spaces; None if it is empty. Raises UsageError."""
+    title = " ".join(text.split())
+    if printable(title) != title:
         raise UsageError("a title cannot have control characters")
-    if len(words) > _LONGEST_TITLE:
-        raise UsageError(
-            f"a title can have at most {_LONGEST_TITLE} characters: this has {len(words)}"
-        )
-    return words or None
+    if len(title) > _MAX_TITLE:
+        raise UsageError(f"a title can have at most {_MAX_TITLE} characters: this has {len(title)}")
+    return title or None
 
 
-def fork(store: Store, named: str, turn: int | None = None) -> str:
-    """Make a fork of a session up to a turn, or of all of it; return its id. Raises UsageError."""
+def fork(store: Store, prefix: str, turn: int | None = None) -> str:
+    """Fork a session, up to a turn if given; return the id of the fork. Raises UsageError."""
     from uuid import uuid4
 
     from rekindle.proxy.handlers.fork import fork_changes
     from rekindle.transcript.reducer import Transcript, fold
 
-    (session,) = find_there(store, [named])
+    (session,) = find_undeleted(store, [prefix])
     transcript: Transcript = fold(store.read(session.id))
     starts = [turn.items[0].seq for turn in transcript.turns if turn.items]
-    # Folded and copied alike, even if the session goes on meanwhile.
+    # The copy ends where the folded transcript ends, even if the session grows meanwhile.
     until = _end_of(session, turn, starts, transcript.last_seq)
     fork_id, at_us = str(uuid4()), now_us()
     folders = Opened(session_id=fork_id, at_us=at_us, directories=session.directories)
@@ -146,10 +142,10 @@ def fork(store: Store, named: str, turn: int | None = None) -> str:
 
 
 def _end_of(session: Session, turn: int | None, starts: list[int], last_seq: int) -> int:
-    """Return the last entry of a turn, where that is asked for. Raises UsageError."""
+    """Return the last seq of a turn; without a turn, that of the session. Raises UsageError."""
     if turn is None:
         return last_seq
     if not 1 <= turn <= len(starts):
-        has = several(len(starts), "turn")
+        has = plural(len(starts), "turn")
         raise UsageError(f"session {one_line(session.id)} has {has}: there is no turn {turn}")
     return starts[turn] - 1 if turn < len(starts) else last_seq

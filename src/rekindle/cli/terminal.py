@@ -1,4 +1,7 @@
-"""What the terminal is and can show. Light, because every start of a command pays for it."""
+"""Properties of the terminal: size, colour, encoding.
+
+Every command imports this module when it starts, so it imports little itself.
+"""
 
 import os
 import shutil
@@ -7,47 +10,47 @@ from contextlib import suppress
 from typing import IO
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-_USUAL_SIZE = (80, 24)
+_DEFAULT_SIZE = (80, 24)
 
 
 def is_terminal(stream: IO[str] | None = None) -> bool:
-    """Tell whether a person reads what is written to stdout, or to `stream`."""
+    """Return whether stdout, or `stream`, is a terminal."""
     stream = stream or sys.stdout
-    # There is none where the caller has closed it.
+    # sys.stdout is None if the caller has closed it.
     return stream is not None and stream.isatty()  # pyright: ignore[reportUnnecessaryComparison]
 
 
 def columns(stream: IO[str] | None = None) -> int:
-    """Return how wide the terminal is by now; without one, as wide as they usually are."""
-    return size(stream).columns
+    """Return the current width of the terminal, 80 without one."""
+    return terminal_size(stream).columns
 
 
-def size(stream: IO[str] | None = None) -> os.terminal_size:
-    """Return how large the terminal is by now: that of stdout, or of `stream` if it leads to one.
+def terminal_size(stream: IO[str] | None = None) -> os.terminal_size:
+    """Return the current size of the terminal of stdout, or of `stream` if that is a terminal.
 
-    What the user has set in COLUMNS and LINES counts more.
+    The user's COLUMNS and LINES take precedence.
     """
     if stream is not None and not os.environ.get("COLUMNS"):
         with suppress(AttributeError, ValueError, OSError):
             return os.get_terminal_size(stream.fileno())
-    return shutil.get_terminal_size(_USUAL_SIZE)
+    return shutil.get_terminal_size(_DEFAULT_SIZE)
 
 
-def is_painted(stream: IO[str] | None = None) -> bool:
-    """Tell whether colour is wanted: on a terminal, unless NO_COLOR is set or it has none."""
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return is_terminal(stream) and not plain
+def uses_colour(stream: IO[str] | None = None) -> bool:
+    """Return whether to write colour: on a terminal that has it, unless NO_COLOR is set."""
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return is_terminal(stream) and not is_plain
 
 
-def paint(words: str, style: str) -> str:
-    """Put a style on words, if there is one and colour is wanted."""
-    return f"\x1b[{_STYLES[style]}m{words}\x1b[0m" if words and style and is_painted() else words
+def paint(text: str, style: str) -> str:
+    """Return the text with escape sequences for a style, if colour is used."""
+    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if text and style and uses_colour() else text
 
 
-def pick(shown: str, plain: str) -> str:
-    """Return `shown`, or `plain` where stdout cannot show it."""
+def if_encodable(text: str, fallback: str) -> str:
+    """Return the text, or the fallback if stdout's encoding lacks a character of it."""
     try:
-        shown.encode(getattr(sys.stdout, "encoding", None) or "ascii")
+        text.encode(getattr(sys.stdout, "encoding", None) or "ascii")
     except (UnicodeEncodeError, LookupError):
-        return plain
-    return shown
+        return fallback
+    return text

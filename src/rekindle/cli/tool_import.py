@@ -1,4 +1,4 @@
-"""Importing from other tools: finding their sessions, taking them in, telling what became of it."""
+"""Import from other tools: find their sessions, import them, print the results, and watch."""
 
 import argparse
 import os
@@ -11,93 +11,102 @@ from typing import Any
 
 from msgspec import Struct
 
-from rekindle.cli.bundle_import import described, holder, tell
-from rekindle.cli.formatting import one_line, print_json, printable, several
-from rekindle.cli.progress import Bar
-from rekindle.cli.project import spellings
+from rekindle.cli.bundle_import import lease_holder, print_result, result_json
+from rekindle.cli.formatting import one_line, plural, print_json, printable
+from rekindle.cli.progress import ProgressBar
+from rekindle.cli.project import folder_spellings
 from rekindle.cli.store_changes import now_us
 from rekindle.cli.terminal import is_terminal
+from rekindle.composition import open_store
 from rekindle.errors import NothingToImport, UsageError
-from rekindle.importers import ALL, tool_named
-from rekindle.importers.base import Found, Tool
-from rekindle.store.address import is_there, locate, open_store
+from rekindle.importers.base import FoundSession, ToolImporter
+from rekindle.importers.registry import ALL, load_importer
+from rekindle.store.address import locate, store_exists
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
-from rekindle.transfer.import_apply import Importer
-from rekindle.transfer.import_scan import Gatherer, Report, Taken, Wanted
-from rekindle.transfer.merge import How, Merged
+from rekindle.transfer.import_apply import SessionImporter
+from rekindle.transfer.import_scan import ImportFilter, ImportReport, ImportResult, ToolScanner
+from rekindle.transfer.merge import MergeOutcome
 
-_TICK = 1.0
-_SHARE_OF_TIME = 20
-_LONGEST_REST = 60.0
-_MOST_SHOWN = 20
+_MIN_PAUSE = 1.0
+_MAX_PAUSE = 60.0
+_PAUSE_FACTOR = 20
+_MAX_RESULTS_SHOWN = 20
 _INTERRUPTED = "interrupted: what was imported stays, and the next import goes on"
-_COUNTED = {
-    How.NEW: "new",
-    How.EXTENDED: "updated",
-    How.BRANCHED: "kept as a fork, because they went on here",
-    How.UNCHANGED: "unchanged",
-    How.UNDELETED: "brought back",
-    How.DELETED: "deleted here, and left so",
+_COUNT_LABELS = {
+    MergeOutcome.NEW: "new",
+    MergeOutcome.EXTENDED: "updated",
+    MergeOutcome.BRANCHED: "kept as a fork, because they went on here",
+    MergeOutcome.UNCHANGED: "unchanged",
+    MergeOutcome.UNDELETED: "brought back",
+    MergeOutcome.DELETED: "deleted here, and left so",
 }
 
 
-class _Source(Struct, frozen=True):
-    """A tool, where its sessions are looked for, and what is known of them."""
+class _ToolSource(Struct, frozen=True):
+    """A tool, the places where its sessions may be, and its scanner."""
 
-    tool: Tool
+    tool: ToolImporter
     places: list[Path]
-    gatherer: Gatherer
+    scanner: ToolScanner
 
     @property
     def paths(self) -> list[Path]:
-        """Where there is something now: a tool may be used for the first time while we watch."""
-        return [it for it in self.places if _may_be_there(it)]
+        """The places that exist now. A tool may be used for the first time during a watch."""
+        return [place for place in self.places if _may_exist(place)]
 
 
-class _Look(Struct, frozen=True):
-    """What there is, and what of it is to be read."""
+class _Scan(Struct, frozen=True):
+    """The reports of one scan, and the sessions to import."""
 
-    reports: list[Report]
-    news: list[tuple[Gatherer, Report, Found]]
+    reports: list[ImportReport]
+    changed: list[tuple[ToolScanner, ImportReport, FoundSession]]
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """The reasons of all failures, by place."""
+        return {place: reason for report in self.reports for place, reason in report.failed.items()}
 
 
-def take_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path | None) -> int:
-    """Import what these tools have, in a place or where they usually do."""
+def import_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path | None) -> int:
+    """Import the sessions of these tools from a path, or from where each tool keeps them.
+
+    Return the exit code: 1 if a session could not be imported.
+    """
     if arguments.watch and arguments.dry_run:
         raise UsageError("--watch and --dry-run do not go together: nothing would ever change")
-    wanted = Wanted(
-        folders=spellings(arguments.cwd) if arguments.cwd else (),
+    import_filter = ImportFilter(
+        folders=folder_spellings(arguments.cwd) if arguments.cwd else (),
         since_us=arguments.since or 0,
     )
-    sources = [_source(tool_named(name), path, wanted) for name in names]
-    is_one = arguments.source != ALL and not arguments.watch
-    if is_one and not sources[0].paths:
+    sources = [_tool_source(load_importer(name), path, import_filter) for name in names]
+    is_one_tool = arguments.source != ALL and not arguments.watch
+    if is_one_tool and not sources[0].paths:
         tool = sources[0].tool
         looked = " or ".join(str(it) for it in tool.folders(os.environ, Path.home()))
         raise NothingToImport(f"{tool.title} has no sessions here: there is no folder {looked}")
-    with _store(arguments) as store:
+    with _open_store(arguments) as store:
         for source in sources:
-            source.gatherer.remember(store, undelete=arguments.undelete)
-        look = _look(sources)
+            source.scanner.load_known(store, undelete=arguments.undelete)
+        scan = _scan(sources)
         try:
-            taken = _take(look, store, arguments)
+            results = _import_changed(scan, store, arguments)
         except KeyboardInterrupt:
             print(f"rekindle: {_INTERRUPTED}", file=sys.stderr)
             raise
-    _tell(arguments, look.reports, taken)
+    _print_results(arguments, scan.reports, results)
     if arguments.watch:
-        _watch(sources, arguments, _failed(look))
-    return 1 if _failed(look) else 0
+        _watch(sources, arguments, scan.failed)
+    return 1 if scan.failed else 0
 
 
-def _source(tool: Tool, path: Path | None, wanted: Wanted) -> _Source:
-    paths = tool.folders(os.environ, Path.home()) if path is None else [path.absolute()]
-    return _Source(tool, paths, Gatherer(tool, wanted))
+def _tool_source(tool: ToolImporter, path: Path | None, import_filter: ImportFilter) -> _ToolSource:
+    places = tool.folders(os.environ, Path.home()) if path is None else [path.absolute()]
+    return _ToolSource(tool, places, ToolScanner(tool, import_filter))
 
 
-def _may_be_there(path: Path) -> bool:
-    """Tell whether there is something; where nobody may look, who tries is told so."""
+def _may_exist(path: Path) -> bool:
+    """Return whether a path exists, or cannot be examined: the scan reports the reason."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -108,147 +117,146 @@ def _may_be_there(path: Path) -> bool:
 
 
 @contextmanager
-def _store(arguments: argparse.Namespace) -> Generator[Store]:
-    path = locate(arguments.store)
-    if arguments.dry_run and not is_there(path):
+def _open_store(arguments: argparse.Namespace) -> Generator[Store]:
+    address = locate(arguments.store)
+    if arguments.dry_run and not store_exists(address):
         yield MemoryStore()
         return
-    with open_store(path, create=not arguments.dry_run) as store:
+    with open_store(address, create=not arguments.dry_run) as store:
         yield store
 
 
-def _look(sources: list[_Source]) -> _Look:
-    look = _Look([], [])
+def _scan(sources: list[_ToolSource]) -> _Scan:
+    scan = _Scan([], [])
     for source in sources:
-        report, paths = Report(tool=source.tool.name), source.paths
-        # Of a tool that is not here, nothing has to be said.
+        report, paths = ImportReport(tool=source.tool.name), source.paths
+        # A tool that is not installed is not reported.
         if paths:
-            look.reports.append(report)
+            scan.reports.append(report)
         for path in paths:
-            found = source.gatherer.look(path, report, now_us())
-            look.news.extend((source.gatherer, report, it) for it in found)
-    return look
+            changed = source.scanner.find_changed(path, report, now_us())
+            scan.changed.extend((source.scanner, report, found) for found in changed)
+    return scan
 
 
-def _take(look: _Look, store: Store, arguments: argparse.Namespace) -> list[Taken]:
-    importer = Importer(store, holder(), undelete=arguments.undelete, only_looks=arguments.dry_run)
-    total = sum(found.size for _, _, found in look.news)
-    taken: list[Taken] = []
+def _import_changed(scan: _Scan, store: Store, arguments: argparse.Namespace) -> list[ImportResult]:
+    importer = SessionImporter(
+        store, lease_holder(), undelete=arguments.undelete, dry_run=arguments.dry_run
+    )
+    total = sum(found.size for _, _, found in scan.changed)
+    results: list[ImportResult] = []
     done = 0
-    with Bar("importing") as bar:
-        for gatherer, report, found in look.news:
+    with ProgressBar("importing") as bar:
+        for scanner, report, found in scan.changed:
 
-            def at(read: int, done: int = done) -> None:
-                bar.at(done + read, total)
+            def on_progress(read: int, done: int = done) -> None:
+                bar.update(done + read, total)
 
-            taken += gatherer.take(found, importer, report, now_us(), at)
+            results += scanner.import_found(found, importer, report, now_us(), on_progress)
             done += found.size
-            bar.at(done, total)
-    return taken
+            bar.update(done, total)
+    return results
 
 
-# -- telling ----------------------------------------------------------------------------------
+# -- output -----------------------------------------------------------------------------------
 
 
-def _tell(arguments: argparse.Namespace, reports: list[Report], taken: list[Taken]) -> None:
+def _print_results(
+    arguments: argparse.Namespace, reports: list[ImportReport], results: list[ImportResult]
+) -> None:
     if arguments.json:
-        about = [_described(it) for it in reports]
-        news = [described(_merged(it), it.title) for it in taken]
-        value = {"dryRun": arguments.dry_run, "tools": about, "sessions": news}
-        print_json(value)
+        tools = [_report_json(report) for report in reports]
+        sessions = [result_json(result, result.title) for result in results]
+        print_json({"dryRun": arguments.dry_run, "tools": tools, "sessions": sessions})
         return
-    if not is_terminal() or len(taken) <= _MOST_SHOWN:
-        for it in taken:
-            tell(_merged(it), it.title)
+    if not is_terminal() or len(results) <= _MAX_RESULTS_SHOWN:
+        for result in results:
+            print_result(result, result.title)
     for report in reports:
-        _summarise(report, is_dry=arguments.dry_run)
+        _print_summary(report, is_dry_run=arguments.dry_run)
     if not reports:
         print("rekindle: none of the tools has sessions here", file=sys.stderr)
 
 
-def _merged(taken: Taken) -> Merged:
-    return Merged(taken.how, taken.session_id, taken.entries)
-
-
-def _summarise(report: Report, *, is_dry: bool) -> None:
-    """Say what became of all of a tool's sessions. Scripts have only the sessions on stdout."""
-    title = tool_named(report.tool).title
-    found = several(report.found - report.children, "session")
+def _print_summary(report: ImportReport, *, is_dry_run: bool) -> None:
+    """Print the counts of a tool to stderr. stdout has only the sessions, for scripts."""
+    title = load_importer(report.tool).title
+    found = plural(report.found - report.children, "session")
     children = f" and {report.children:,} of sub-agents" if report.children else ""
     counts = [
-        f"{report.hows[how]:,} {words}" for how, words in _COUNTED.items() if report.hows[how]
+        f"{report.outcomes[outcome]:,} {label}"
+        for outcome, label in _COUNT_LABELS.items()
+        if report.outcomes[outcome]
     ]
     became = f": {', '.join(counts)}" if counts else ""
-    would = " (nothing was changed)" if is_dry else ""
+    would = " (nothing was changed)" if is_dry_run else ""
     print(f"{title}: {found}{children}{became}{would}", file=sys.stderr)
     for reason, count in sorted(report.skipped.items(), key=lambda it: (-it[1], it[0])):
         times = f" ({count:,} times)" if count > 1 else ""
         print(f"  skipped: {one_line(reason)}{times}", file=sys.stderr)
-    _tell_failed(report.failed)
+    _print_failures(report.failed)
 
 
-def _failed(look: _Look) -> dict[str, str]:
-    return {place: why for report in look.reports for place, why in report.failed.items()}
+def _print_failures(failed: dict[str, str]) -> None:
+    for place, reason in failed.items():
+        print(f"rekindle: {one_line(place)}: {printable(reason)}", file=sys.stderr)
 
 
-def _tell_failed(failed: dict[str, str]) -> None:
-    for place, why in failed.items():
-        print(f"rekindle: {one_line(place)}: {printable(why)}", file=sys.stderr)
-
-
-def _described(report: Report) -> dict[str, Any]:
+def _report_json(report: ImportReport) -> dict[str, Any]:
     return {
         "tool": report.tool,
         "found": report.found,
         "ofSubAgents": report.children,
-        "new": report.hows[How.NEW],
-        "updated": report.hows[How.EXTENDED],
-        "unchanged": report.hows[How.UNCHANGED],
-        "branched": report.hows[How.BRANCHED],
-        "deleted": report.hows[How.DELETED],
-        "undeleted": report.hows[How.UNDELETED],
+        "new": report.outcomes[MergeOutcome.NEW],
+        "updated": report.outcomes[MergeOutcome.EXTENDED],
+        "unchanged": report.outcomes[MergeOutcome.UNCHANGED],
+        "branched": report.outcomes[MergeOutcome.BRANCHED],
+        "deleted": report.outcomes[MergeOutcome.DELETED],
+        "undeleted": report.outcomes[MergeOutcome.UNDELETED],
         "skipped": dict(report.skipped),
         "failed": dict(report.failed),
     }
 
 
-# -- going on -----------------------------------------------------------------------------------
+# -- watching -----------------------------------------------------------------------------------
 
 
-def _watch(sources: list[_Source], arguments: argparse.Namespace, told: dict[str, str]) -> None:
-    """Import what changes, until somebody interrupts. `told` is what has failed before."""
+def _watch(
+    sources: list[_ToolSource], arguments: argparse.Namespace, reported: dict[str, str]
+) -> None:
+    """Import changed sessions until Ctrl-C. `reported` has the failures that were printed."""
     if not arguments.json:
         print("rekindle: watching; Ctrl-C ends it", file=sys.stderr)
     sys.stdout.flush()
     try:
         while True:
-            begun = time.monotonic()
-            look = _look(sources)
-            if look.news:
-                with _store(arguments) as store:
-                    taken = _take(look, store, arguments)
-                _tell_news(arguments, taken)
-            news = dict(_failed(look).items() - told.items())
-            _tell_failed(news)
-            told |= news
-            time.sleep(rest(time.monotonic() - begun))
+            started = time.monotonic()
+            scan = _scan(sources)
+            if scan.changed:
+                with _open_store(arguments) as store:
+                    results = _import_changed(scan, store, arguments)
+                _print_watched(arguments, results)
+            failed = dict(scan.failed.items() - reported.items())
+            _print_failures(failed)
+            reported |= failed
+            time.sleep(pause_after(time.monotonic() - started))
     except KeyboardInterrupt:
         return
 
 
-def rest(took: float) -> float:
-    """Return for how long nobody looks, after looking and importing took so long.
+def pause_after(seconds: float) -> float:
+    """Return the pause before the next scan, after a scan and import that took `seconds`.
 
-    To watch is to cost little, however much there is to look at; but whoever has waited for a very
-    long session is not to wait many times as long for the next short one.
+    A watch is to use little processor time, however many files there are. But a session must not
+    wait long because a very long one was imported before it.
     """
-    return min(max(_TICK, _SHARE_OF_TIME * took), _LONGEST_REST)
+    return min(max(_MIN_PAUSE, _PAUSE_FACTOR * seconds), _MAX_PAUSE)
 
 
-def _tell_news(arguments: argparse.Namespace, taken: list[Taken]) -> None:
-    if arguments.json and taken:
-        print_json({"sessions": [described(_merged(it), it.title) for it in taken]})
+def _print_watched(arguments: argparse.Namespace, results: list[ImportResult]) -> None:
+    if arguments.json and results:
+        print_json({"sessions": [result_json(result, result.title) for result in results]})
     elif not arguments.json:
-        for it in taken:
-            tell(_merged(it), it.title)
+        for result in results:
+            print_result(result, result.title)
     sys.stdout.flush()

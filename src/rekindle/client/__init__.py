@@ -5,37 +5,39 @@
         async for event in session.prompt("Hello"):
             ...
 
-`docs/client.md` tells more, and `examples/` has programs of a few lines.
+`docs/client.md` describes it, and `examples/` has short programs.
 """
 
 from rekindle.client.agent import Agent
-from rekindle.client.connection import connect
+from rekindle.client.connect import connect
 from rekindle.client.events import (
-    Asked,
-    Called,
-    Changed,
     Event,
-    Planned,
-    Printed,
-    Said,
-    Thought,
+    MessageChunk,
+    PermissionRequested,
+    PlanUpdated,
+    SessionChanged,
+    TerminalOutput,
+    ThoughtChunk,
+    ToolCallUpdated,
+    TurnEnded,
 )
-from rekindle.client.handshake import Offer
+from rekindle.client.handshake import Capability
 from rekindle.client.models import (
     AuthMethod,
     Choice,
-    Command,
+    ConfigOption,
     Item,
     Message,
-    Option,
-    Other,
+    OnPermission,
+    OtherUpdate,
+    PermissionRequest,
     Plan,
     PlanEntry,
     SessionInfo,
+    SlashCommand,
     ToolCall,
 )
-from rekindle.client.permissions import OnPermission, Question
-from rekindle.client.session import Prompt, Session
+from rekindle.client.session import ClientSession, Prompt
 from rekindle.client.turn import Turn
 from rekindle.errors import (
     AgentGone,
@@ -59,39 +61,40 @@ __all__ = [
     "AgentIdentity",
     "AgentNotStarted",
     "AgentRefused",
-    "Asked",
     "AuthMethod",
     "AuthRequired",
     "BadAnswer",
-    "Called",
-    "Changed",
+    "Capability",
     "Choice",
     "ClientError",
-    "Command",
+    "ClientSession",
+    "ConfigOption",
     "Event",
     "Item",
     "Message",
+    "MessageChunk",
     "NotOffered",
-    "Offer",
     "OnPermission",
-    "Option",
-    "Other",
+    "OtherUpdate",
+    "PermissionRequest",
+    "PermissionRequested",
     "Plan",
     "PlanEntry",
-    "Planned",
-    "Printed",
+    "PlanUpdated",
     "Prompt",
-    "Question",
     "RekindleError",
     "Role",
-    "Said",
-    "Session",
     "SessionBusy",
+    "SessionChanged",
     "SessionClosed",
     "SessionInfo",
-    "Thought",
+    "SlashCommand",
+    "TerminalOutput",
+    "ThoughtChunk",
     "ToolCall",
+    "ToolCallUpdated",
     "Turn",
+    "TurnEnded",
     "UsageError",
     "connect",
 ]

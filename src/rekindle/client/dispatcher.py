@@ -1,4 +1,4 @@
-"""The open sessions of a connection: which one each line of the agent belongs to."""
+"""The open sessions of a connection: each line of the agent goes to its session."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -7,76 +7,81 @@ from msgspec import Raw
 
 from rekindle.acp import methods
 from rekindle.acp.translate.permissions import CANCELLED
-from rekindle.client.handshake import Greeting
-from rekindle.client.permissions import OnPermission
-from rekindle.client.process import Ended
-from rekindle.client.rpc import Rpc
-from rekindle.client.session_channel import Context, Talk
+from rekindle.client.handshake import Handshake
+from rekindle.client.models import OnPermission
+from rekindle.client.process import ProcessExit
+from rekindle.client.rpc import RpcConnection
+from rekindle.client.session import ConnectionContext, SessionChannel
 from rekindle.errors import AgentGone
 
 
-class Sessions:
-    """Hands each line to its session.
+class SessionDispatcher:
+    """Passes each line to its session.
 
-    Some agents tell of a session before they answer the request that makes it. What comes while
-    one is being made, for a session that is not known, is kept until then.
+    Some agents send updates of a session before they respond to the request that creates it.
+    The dispatcher keeps these updates while a session is being created.
     """
 
     def __init__(self) -> None:
-        self.rpc = Rpc(self._update, self._question, self._withdrawn)
-        self._open: dict[str, Talk] = {}
+        self.rpc = RpcConnection(self._update, self._permission_request, self._withdrawn)
+        self._open: dict[str, SessionChannel] = {}
         self._early: dict[str, list[bytes]] = {}
-        self._being_made = 0
+        self._being_created = 0
 
-    def context(self, agent: Greeting, on_permission: OnPermission | None) -> Context:
-        """Return what the sessions of this connection share."""
-        return Context(self.rpc, agent, on_permission, self._forget)
+    def context(
+        self, handshake: Handshake, on_permission: OnPermission | None
+    ) -> ConnectionContext:
+        """Return the shared state of this connection's sessions."""
+        return ConnectionContext(self.rpc, handshake, on_permission, self._remove)
 
-    def get(self, session_id: str) -> Talk | None:
+    def get(self, session_id: str) -> SessionChannel | None:
         """Return an open session."""
         return self._open.get(session_id)
 
-    def add(self, talk: Talk) -> None:
-        """Let a session have its lines from now on, and what came early."""
-        self._open[talk.id] = talk
-        for line in self._early.pop(talk.id, ()):
-            talk.take_update(line)
+    def add(self, channel: SessionChannel) -> None:
+        """Register a session, and pass it the updates that came early."""
+        self._open[channel.id] = channel
+        for line in self._early.pop(channel.id, ()):
+            channel.receive_update(line)
 
     @contextmanager
-    def making(self) -> Generator[None, None, None]:
-        """Keep what comes early, while a session is being made."""
-        self._being_made += 1
+    def keep_early_updates(self) -> Generator[None, None, None]:
+        """Keep the updates of unknown sessions while a session is being created."""
+        self._being_created += 1
         try:
             yield
         finally:
-            self._being_made -= 1
-            if not self._being_made:
+            self._being_created -= 1
+            if not self._being_created:
                 self._early.clear()
 
-    def end(self, ended: Ended) -> None:
-        """Let all of them know that the agent is gone."""
-        self.rpc.end(ended)
-        for talk in list(self._open.values()):
-            talk.leave(AgentGone(methods.PROMPT, ended.exit_code, ended.signal, ended.stderr))
+    def close(self, process_exit: ProcessExit) -> None:
+        """Close all sessions: the agent is gone."""
+        self.rpc.close(process_exit)
+        for channel in list(self._open.values()):
+            error = AgentGone(
+                methods.PROMPT, process_exit.exit_code, process_exit.signal, process_exit.stderr
+            )
+            channel.close(error)
 
-    def _forget(self, talk: Talk) -> None:
-        if self._open.get(talk.id) is talk:
-            del self._open[talk.id]
+    def _remove(self, channel: SessionChannel) -> None:
+        if self._open.get(channel.id) is channel:
+            del self._open[channel.id]
 
     def _update(self, session_id: str, line: bytes) -> None:
-        talk = self._open.get(session_id)
-        if talk is not None:
-            talk.take_update(line)
-        elif self._being_made:
+        channel = self._open.get(session_id)
+        if channel is not None:
+            channel.receive_update(line)
+        elif self._being_created:
             self._early.setdefault(session_id, []).append(line)
 
-    def _question(self, session_id: str, request_id: Raw, line: bytes) -> None:
-        talk = self._open.get(session_id)
-        if talk is not None:
-            talk.take_question(request_id, line)
+    def _permission_request(self, session_id: str, request_id: Raw, line: bytes) -> None:
+        channel = self._open.get(session_id)
+        if channel is not None:
+            channel.receive_permission_request(request_id, line)
         else:
-            self.rpc.answer(request_id, CANCELLED)
+            self.rpc.respond(request_id, CANCELLED)
 
     def _withdrawn(self, request_id: Raw) -> None:
-        for talk in list(self._open.values()):
-            talk.withdraw(request_id)
+        for channel in list(self._open.values()):
+            channel.withdraw(request_id)

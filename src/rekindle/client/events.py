@@ -1,4 +1,4 @@
-"""What happens in a turn, as values; and how an update becomes one."""
+"""The events of a turn, and how an update becomes one."""
 
 from typing import Any
 
@@ -6,8 +6,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rekindle.acp.terminal_output import decode_bytes
-from rekindle.client.models import Other, Plan, ToolCall, as_plan, as_tool_call
-from rekindle.client.permissions import Question
+from rekindle.client.models import (
+    OtherUpdate,
+    PermissionRequest,
+    Plan,
+    ToolCall,
+    as_plan,
+    as_tool_call,
+)
 from rekindle.jsonvalue import as_array, as_object, as_str
 from rekindle.transcript import model
 from rekindle.transcript.model import Role
@@ -15,96 +21,129 @@ from rekindle.transcript.reducer import Transcript
 
 Json = dict[str, Any]
 
-# Short pieces are joined while nobody takes them, so that a slow reader has little to catch up.
-_LONGEST_JOINED = 1024
+# Unread chunks are joined up to this length, so that a slow reader has few events to catch up on.
+_MAX_JOINED_TEXT = 1024
 
 
-class Said(Struct, frozen=True, kw_only=True):
-    """The agent says more of a message. If `anew`, what was said of it before is taken back."""
+class MessageChunk(Struct, frozen=True, kw_only=True):
+    """More text of a message of the agent.
 
-    text: str
-    message_id: str | None = None
-    anew: bool = False
-    blocks: tuple[Json, ...] = ()
-    """What it shows besides text: images, resources."""
-    meta: Json = {}
-
-
-class Thought(Struct, frozen=True, kw_only=True):
-    """The agent thinks aloud; as `Said`."""
+    If `replaces` is set, the text replaces everything that the message contained before.
+    """
 
     text: str
     message_id: str | None = None
-    anew: bool = False
+    replaces: bool = False
+    blocks: tuple[Json, ...] = ()
+    """Content other than text: images, resources."""
+    meta: Json = {}
+
+
+class ThoughtChunk(Struct, frozen=True, kw_only=True):
+    """More text of a thought of the agent. The fields are those of `MessageChunk`."""
+
+    text: str
+    message_id: str | None = None
+    replaces: bool = False
     blocks: tuple[Json, ...] = ()
     meta: Json = {}
 
 
-class Called(Struct, frozen=True):
-    """A tool call has begun, or changed."""
+class ToolCallUpdated(Struct, frozen=True):
+    """A tool call is new, or has changed."""
 
-    call: ToolCall
+    tool_call: ToolCall
 
 
-class Planned(Struct, frozen=True):
-    """The agent has a plan, or has changed it."""
+class PlanUpdated(Struct, frozen=True):
+    """A plan is new, or has changed."""
 
     plan: Plan
 
 
-class Printed(Struct, frozen=True):
-    """A terminal that a tool call shows has put out more, or tells how it ended.
+class TerminalOutput(Struct, frozen=True):
+    """New output of a terminal that a tool call shows, or its exit.
 
-    All that is known of it is in `session.transcript.terminals[terminal_id]`.
+    `session.transcript.terminals[terminal_id]` has everything that is known of the terminal.
     """
 
     terminal_id: str
     output: bytes
 
 
-class Asked(Struct, frozen=True):
-    """The agent asks for permission. If it `is_yours`, nobody answers it unless you do."""
+class PermissionRequested(Struct, frozen=True):
+    """The agent requests a permission.
 
-    question: Question
-    is_yours: bool = False
+    If `needs_answer` is set, the reader of the turn must answer the request. Otherwise the
+    `on_permission` function of `connect` does.
+    """
 
-
-class Changed(Struct, frozen=True):
-    """The session's `title`, `mode`, `options`, `commands` or `usage` changed; see there."""
-
-    what: str
+    request: PermissionRequest
+    needs_answer: bool = False
 
 
-Event = Said | Thought | Called | Planned | Printed | Asked | Changed | Other
+class SessionChanged(Struct, frozen=True):
+    """A property of the session has changed.
 
-_SPEECH = {
-    "agent_message": (Said, Role.AGENT),
-    "agent_message_chunk": (Said, Role.AGENT),
-    "agent_thought": (Thought, Role.THOUGHT),
-    "agent_thought_chunk": (Thought, Role.THOUGHT),
+    `field` is its name: `title`, `mode`, `options`, `commands` or `usage`.
+    """
+
+    field: str
+
+
+class TurnEnded(Struct, frozen=True, kw_only=True):
+    """The turn has ended. This is the last event of every turn.
+
+    After a failure, `error` is set, and `stop_reason` is None unless the agent sent one with the
+    error. The iteration raises the error after this event.
+    """
+
+    stop_reason: str | None
+    usage: Json | None = None
+    """The tokens that the turn used, as the agent reported them."""
+    error: BaseException | None = None
+
+
+Event = (
+    MessageChunk
+    | ThoughtChunk
+    | ToolCallUpdated
+    | PlanUpdated
+    | TerminalOutput
+    | PermissionRequested
+    | SessionChanged
+    | OtherUpdate
+    | TurnEnded
+)
+
+_CHUNKS = {
+    "agent_message": (MessageChunk, Role.AGENT),
+    "agent_message_chunk": (MessageChunk, Role.AGENT),
+    "agent_thought": (ThoughtChunk, Role.THOUGHT),
+    "agent_thought_chunk": (ThoughtChunk, Role.THOUGHT),
 }
-_STATES = {
+_SESSION_FIELDS = {
     "session_info_update": "title",
     "current_mode_update": "mode",
     "config_option_update": "options",
     "available_commands_update": "commands",
     "usage_update": "usage",
 }
-_CALLS = frozenset({"tool_call", "tool_call_update", "tool_call_content_chunk"})
+_TOOL_CALLS = frozenset({"tool_call", "tool_call_update", "tool_call_content_chunk"})
 _TERMINALS = frozenset({"terminal_update", "terminal_output_chunk"})
 
 
-def joined(first: Event, second: Event) -> Event | None:
-    """Return two events as one, if they are short pieces of one message."""
+def join_chunks(first: Event, second: Event) -> Event | None:
+    """Return two short chunks of the same message as one event, or None if they do not join."""
     match first, second:
-        case (Said(), Said()) | (Thought(), Thought()):
-            is_more = first.message_id == second.message_id and not second.anew
-            is_plain = not (first.blocks or second.blocks) and first.meta == second.meta
-            if is_more and is_plain and len(first.text) + len(second.text) <= _LONGEST_JOINED:
+        case (MessageChunk(), MessageChunk()) | (ThoughtChunk(), ThoughtChunk()):
+            is_same = first.message_id == second.message_id and not second.replaces
+            is_text = not (first.blocks or second.blocks) and first.meta == second.meta
+            if is_same and is_text and len(first.text) + len(second.text) <= _MAX_JOINED_TEXT:
                 return type(first)(
                     text=first.text + second.text,
                     message_id=first.message_id,
-                    anew=first.anew,
+                    replaces=first.replaces,
                     meta=first.meta,
                 )
         case _:
@@ -112,86 +151,90 @@ def joined(first: Event, second: Event) -> Event | None:
     return None
 
 
-class Seam:
-    """Puts characters together that were cut in two: some agents cut their streams anywhere."""
+class SurrogateJoiner:
+    """Joins surrogate pairs that an agent has split between two chunks."""
 
     def __init__(self) -> None:
-        self._half = ""
-        self._of: object = None
+        self._pending = ""
+        self._message: object = None
 
-    def mend(self, event: Event) -> Event | None:
-        """Return the event with whole characters; None if only half of one is left of it."""
-        if not isinstance(event, Said | Thought):
+    def join(self, event: Event) -> Event | None:
+        """Return the event with whole characters, or None if only half a character is left."""
+        if not isinstance(event, MessageChunk | ThoughtChunk):
             return event
-        of = (type(event), event.message_id)
-        words = self._half + event.text if of == self._of else event.text
-        self._half, self._of = "", of
-        if words.isascii():
+        message = (type(event), event.message_id)
+        text = self._pending + event.text if message == self._message else event.text
+        self._pending, self._message = "", message
+        if text.isascii():
             return event
-        if "\ud800" <= words[-1] <= "\udbff":
-            self._half, words = words[-1], words[:-1]
-        words = words.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        is_empty = not (words or event.anew or event.blocks or event.meta)
-        return None if is_empty else replace(event, text=words)
+        if "\ud800" <= text[-1] <= "\udbff":
+            self._pending, text = text[-1], text[:-1]
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        is_empty = not (text or event.replaces or event.blocks or event.meta)
+        return None if is_empty else replace(event, text=text)
 
 
-class Watch:
-    """Tells what an update changes in a transcript. Ask it before and after it is folded."""
+class EventBuilder:
+    """Builds the event of one update.
+
+    Create it before the update is added to the transcript, and call `build` afterwards.
+    """
 
     def __init__(self, transcript: Transcript, update: Json) -> None:
         self._transcript = transcript
         self._update = update
         self._kind = as_str(update.get("sessionUpdate")) or ""
         self._message_id = as_str(update.get("messageId"))
-        self._before = self._said_before()
+        self._previous_text = self._read_previous_text()
 
-    def _said_before(self) -> str:
-        """Return what a message said that is about to be told whole."""
-        is_whole = self._kind in _SPEECH and not self._kind.endswith("_chunk")
+    def _read_previous_text(self) -> str:
+        """Return the text of a message that the update is about to replace as a whole."""
+        is_whole = self._kind in _CHUNKS and not self._kind.endswith("_chunk")
         if not is_whole or "content" not in self._update:
             return ""
-        message = self._transcript.message(_SPEECH[self._kind][1], self._message_id)
+        message = self._transcript.message(_CHUNKS[self._kind][1], self._message_id)
         return message.text if message is not None else ""
 
-    def event(self, seq: int) -> Event | None:
-        """Return what happened, once the update is folded as that entry; None if nothing did."""
+    def build(self, seq: int) -> Event | None:
+        """Return the event of the update, which is the entry `seq`. None if it changes nothing."""
         kind, update = self._kind, self._update
-        if kind in _SPEECH:
-            return self._speech()
+        if kind in _CHUNKS:
+            return self._build_chunk()
         if kind in _TERMINALS:
             data = update.get("data") or as_object(update.get("output")).get("data")
-            return Printed(as_str(update.get("terminalId")) or "", decode_bytes(data))
-        if kind in _STATES and (kind != "session_info_update" or "title" in update):
-            return Changed(_STATES[kind])
-        if kind in _CALLS or kind in {"plan", "plan_update"}:
-            return latest_change(self._transcript, seq) or Other(update)
-        return Other(update) if kind != "state_update" else None
+            return TerminalOutput(as_str(update.get("terminalId")) or "", decode_bytes(data))
+        if kind in _SESSION_FIELDS and (kind != "session_info_update" or "title" in update):
+            return SessionChanged(_SESSION_FIELDS[kind])
+        if kind in _TOOL_CALLS or kind in {"plan", "plan_update"}:
+            return latest_change(self._transcript, seq) or OtherUpdate(update)
+        return OtherUpdate(update) if kind != "state_update" else None
 
-    def _speech(self) -> Event | None:
-        make, _ = _SPEECH[self._kind]
-        told = self._update.get("content")
+    def _build_chunk(self) -> Event | None:
+        event_type, _ = _CHUNKS[self._kind]
+        content = self._update.get("content")
         if "content" not in self._update:
             return None
-        blocks = [as_object(it) for it in as_array(told) or [told]]
-        # As it is: half a character is still to be put together with the other half.
-        words = "".join(it for it in (block.get("text") for block in blocks) if isinstance(it, str))
+        blocks = [as_object(it) for it in as_array(content) or [content]]
+        # `as_str` would replace half a surrogate pair, which `SurrogateJoiner` still needs.
+        texts = (block.get("text") for block in blocks)
+        text = "".join(it for it in texts if isinstance(it, str))
         others = tuple(block for block in blocks if block and block.get("type") != "text")
-        is_more = words.startswith(self._before)
-        return make(
-            text=words[len(self._before) :] if is_more else words,
+        is_extended = text.startswith(self._previous_text)
+        return event_type(
+            text=text[len(self._previous_text) :] if is_extended else text,
             message_id=self._message_id,
-            anew=not is_more,
+            replaces=not is_extended,
             blocks=others,
             meta=as_object(self._update.get("_meta")),
         )
 
 
-def latest_change(transcript: Transcript, seq: int) -> Called | Planned | None:
-    """Return the tool call or plan that the entry which was folded last has changed."""
+def latest_change(transcript: Transcript, seq: int) -> ToolCallUpdated | PlanUpdated | None:
+    """Return the event of the tool call or plan that the last entry, `seq`, has changed."""
     match transcript.latest:
         case model.ToolCallItem(last_seq=changed) as call if changed == seq:
-            return Called(as_tool_call(call))
+            return ToolCallUpdated(as_tool_call(call))
         case model.PlanItem(last_seq=changed) as plan if changed == seq:
-            return Planned(as_plan(plan))
+            return PlanUpdated(as_plan(plan))
         case _:
             return None

@@ -1,9 +1,10 @@
-"""What a client gets to see of sessions, tool calls, plans and options. Frozen, in one form.
+"""The values that callers of the client see: sessions, messages, tool calls, plans, options.
 
-The form is that of version 2 of the protocol, whichever of them the agent speaks.
+Their form is that of version 2 of the protocol, whichever version the agent uses. All are frozen
+except `PermissionRequest`, which is answered once.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from copy import copy
 from datetime import datetime
 from typing import Any
@@ -12,6 +13,7 @@ from msgspec import Struct
 
 from rekindle.acp.translate.config import config_id
 from rekindle.acp.translate.tool_calls import call_to_v2
+from rekindle.errors import UsageError
 from rekindle.jsonvalue import as_array, as_object, as_str
 from rekindle.text.times import read_iso
 from rekindle.transcript import model
@@ -21,7 +23,7 @@ Json = dict[str, Any]
 
 
 class SessionInfo(Struct, frozen=True, kw_only=True):
-    """A session as a list has it."""
+    """An entry of the agent's session list."""
 
     id: str
     cwd: str
@@ -32,7 +34,7 @@ class SessionInfo(Struct, frozen=True, kw_only=True):
 
 
 class AuthMethod(Struct, frozen=True, kw_only=True):
-    """A way to log in: `type` is `agent` if `Agent.authenticate` does it."""
+    """A way to log in. If its `type` is `agent`, `Agent.authenticate` performs it."""
 
     id: str
     name: str
@@ -40,8 +42,8 @@ class AuthMethod(Struct, frozen=True, kw_only=True):
     description: str | None = None
 
 
-class Command(Struct, frozen=True, kw_only=True):
-    """A slash command; `hint` says what may follow it."""
+class SlashCommand(Struct, frozen=True, kw_only=True):
+    """A slash command. The `hint` describes its input."""
 
     name: str
     description: str
@@ -49,7 +51,10 @@ class Command(Struct, frozen=True, kw_only=True):
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """One of several things to choose from; `kind` is that of a permission."""
+    """A value of a config option, or an answer to a permission request.
+
+    Only answers have a `kind`: `allow_once`, `allow_always`, `reject_once` or `reject_always`.
+    """
 
     id: str
     name: str
@@ -57,8 +62,8 @@ class Choice(Struct, frozen=True, kw_only=True):
     kind: str | None = None
 
 
-class Option(Struct, frozen=True, kw_only=True):
-    """Something that can be set for a session. `type` is `select`, `boolean`, or one to come."""
+class ConfigOption(Struct, frozen=True, kw_only=True):
+    """An option of a session. Its `type` is `select`, `boolean`, or an unknown one."""
 
     id: str
     name: str
@@ -78,14 +83,14 @@ class PlanEntry(Struct, frozen=True, kw_only=True):
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """A plan as it was at that moment. A session may have several, each with an id."""
+    """A plan at one moment. A session may have several, each with an id."""
 
     id: str | None
     entries: tuple[PlanEntry, ...]
 
 
 class Message(Struct, frozen=True, kw_only=True):
-    """What was said in one go, by the user or the agent; or thought."""
+    """A message of the user or the agent, or a thought of the agent."""
 
     role: Role
     blocks: tuple[Json, ...]
@@ -94,66 +99,140 @@ class Message(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The words, without what is not text."""
+        """The text of all blocks that have some."""
         return "".join(as_str(block.get("text")) or "" for block in self.blocks)
 
 
-class Other(Struct, frozen=True):
-    """An update of a kind that has no value of its own, as the agent sent it."""
+class OtherUpdate(Struct, frozen=True):
+    """An update that has no class of its own, as the agent sent it."""
 
     update: Json
 
 
 class ToolCall(Struct, frozen=True, kw_only=True):
-    """A tool call as it was at that moment; `fields` has all that the agent told of it."""
+    """A tool call at one moment. `fields` has everything that the agent sent about it."""
 
     id: str
     fields: Json
     outcome: str | None = None
-    """What was answered when the agent asked for permission."""
+    """The answer to the permission request, if the agent sent one."""
 
     @property
     def title(self) -> str:
-        """What it is about, for people."""
+        """A description for people."""
         return as_str(self.fields.get("title")) or ""
 
     @property
     def kind(self) -> str:
-        """What it does: `read`, `edit`, `execute` and so on."""
+        """The kind of tool: `read`, `edit`, `execute` and so on."""
         return as_str(self.fields.get("kind")) or "other"
 
     @property
     def status(self) -> str:
-        """How far it is: `pending`, `in_progress`, `completed`, `failed`, `cancelled`."""
+        """One of `pending`, `in_progress`, `completed`, `failed`, `cancelled`."""
         return as_str(self.fields.get("status")) or "pending"
 
     @property
     def content(self) -> list[Json]:
-        """What it has brought: content blocks, diffs with their patch, terminals."""
+        """The results: content blocks, diffs with their patch, terminals."""
         return as_array(call_to_v2({"content": self.fields.get("content")}).get("content"))
 
     @property
     def locations(self) -> list[Json]:
-        """The files that it is about, and the lines in them."""
+        """The files, and lines in them, that the call is about."""
         return as_array(call_to_v2({"locations": self.fields.get("locations")}).get("locations"))
 
     @property
-    def raw_input(self) -> Any:  # noqa: ANN401 - whatever the tool takes
-        """What the tool was given."""
+    def raw_input(self) -> Any:  # noqa: ANN401 - any JSON value
+        """The arguments of the tool."""
         return self.fields.get("rawInput")
 
     @property
-    def raw_output(self) -> Any:  # noqa: ANN401 - whatever the tool gives
-        """What the tool has given back."""
+    def raw_output(self) -> Any:  # noqa: ANN401 - any JSON value
+        """The result of the tool."""
         return self.fields.get("rawOutput")
 
 
-Item = Message | ToolCall | Plan | Other
-"""What a conversation is made of."""
+Item = Message | ToolCall | Plan | OtherUpdate
+"""The parts of a conversation."""
+
+
+class PermissionRequest:
+    """A permission request of the agent. The first answer counts; later ones are ignored."""
+
+    def __init__(
+        self,
+        title: str,
+        tool_call: ToolCall | None,
+        choices: tuple[Choice, ...],
+        params: Json,
+        answer: Callable[[str | None], None],
+    ) -> None:
+        self.title = title
+        self.tool_call = tool_call
+        """The tool call that needs the permission, if the request names one."""
+        self.choices = choices
+        self.params = params
+        """The parameters of the request, in the agent's version of the protocol."""
+        self.is_answered = False
+        self._answer = answer
+
+    def __repr__(self) -> str:
+        return f"PermissionRequest({self.title!r}, {[choice.name for choice in self.choices]})"
+
+    def choose(self, choice: Choice | str) -> None:
+        """Answer with one of the choices, or its id. Raises UsageError for any other."""
+        choice_id = choice if isinstance(choice, str) else choice.id
+        known = [it.id for it in self.choices]
+        if choice_id not in known:
+            raise UsageError(f"no choice {choice_id!r}: there are {', '.join(known)}")
+        self._settle(choice_id)
+
+    @property
+    def can_be_allowed(self) -> bool:
+        """Whether one of the choices gives the permission."""
+        return any((choice.kind or "").startswith("allow") for choice in self.choices)
+
+    def allow(self, *, always: bool = False) -> None:
+        """Give the permission, once or always.
+
+        If the agent offers only the other of the two, that one is chosen. If no choice gives the
+        permission, the request is rejected.
+        """
+        first, second = ("allow_always", "allow_once") if always else ("allow_once", "allow_always")
+        choice = self._of_kind(first) or self._of_kind(second)
+        if choice is None:
+            self.reject()
+        else:
+            self._settle(choice.id)
+
+    def reject(self) -> None:
+        """Reject the request, once rather than always. Without such a choice, cancel it."""
+        choice = self._of_kind("reject_once") or self._of_kind("reject_always")
+        self._settle(choice.id if choice is not None else None)
+
+    def cancel(self) -> None:
+        """Answer that the turn was cancelled."""
+        self._settle(None)
+
+    def _of_kind(self, kind: str) -> Choice | None:
+        return next((choice for choice in self.choices if choice.kind == kind), None)
+
+    def _settle(self, choice_id: str | None) -> None:
+        if not self.is_answered:
+            self.is_answered = True
+            self._answer(choice_id)
+
+
+OnPermission = Callable[[PermissionRequest], Awaitable[None] | None]
+"""A function that answers permission requests. A request that it leaves open is rejected."""
+
+
+# -- from the transcript and from JSON ----------------------------------------------------------
 
 
 def as_items(turns: Iterable[model.TranscriptTurn]) -> Iterator[Item]:
-    """Yield what turns are made of, as it is now."""
+    """Yield snapshots of the items of turns."""
     for item in (item for turn in turns for item in turn.items):
         match item:
             case model.TranscriptMessage():
@@ -164,18 +243,18 @@ def as_items(turns: Iterable[model.TranscriptTurn]) -> Iterator[Item]:
             case model.PlanItem():
                 yield as_plan(item)
             case model.OtherItem():
-                yield Other(item.update)
+                yield OtherUpdate(item.update)
             case _:
-                pass  # only a store has gaps and handovers
+                pass  # gaps and handovers occur only in a store
 
 
 def as_tool_call(call: model.ToolCallItem) -> ToolCall:
-    """Return a tool call as it is now."""
-    return ToolCall(id=call.id, fields=_as_it_is_now(call.fields), outcome=call.outcome)
+    """Return a snapshot of a tool call."""
+    return ToolCall(id=call.id, fields=_copy_fields(call.fields), outcome=call.outcome)
 
 
 def as_plan(plan: model.PlanItem) -> Plan:
-    """Return a plan as it is now."""
+    """Return a snapshot of a plan."""
     return Plan(id=plan.id, entries=tuple(_plan_entry(as_object(entry)) for entry in plan.entries))
 
 
@@ -187,75 +266,76 @@ def _plan_entry(entry: Json) -> PlanEntry:
     )
 
 
-def as_session_info(told: Json) -> SessionInfo | None:
-    """Return an entry of a list of sessions; None if it does not say which session it is."""
-    session_id, cwd = as_str(told.get("sessionId")), as_str(told.get("cwd"))
+def as_session_info(entry: Json) -> SessionInfo | None:
+    """Return an entry of a session list, or None if it lacks the session's id or folder."""
+    session_id, cwd = as_str(entry.get("sessionId")), as_str(entry.get("cwd"))
     if session_id is None or cwd is None:
         return None
-    directories = (as_str(it) for it in as_array(told.get("additionalDirectories")))
+    directories = (as_str(path) for path in as_array(entry.get("additionalDirectories")))
     return SessionInfo(
         id=session_id,
         cwd=cwd,
-        title=as_str(told.get("title")),
-        updated_at=read_iso(as_str(told.get("updatedAt"))),
-        directories=tuple(it for it in directories if it is not None),
-        meta=as_object(told.get("_meta")),
+        title=as_str(entry.get("title")),
+        updated_at=read_iso(as_str(entry.get("updatedAt"))),
+        directories=tuple(path for path in directories if path is not None),
+        meta=as_object(entry.get("_meta")),
     )
 
 
-def as_auth_method(told: Json) -> AuthMethod:
-    """Return a way to log in, as version 2 tells it."""
-    own_id = as_str(told.get("methodId")) or ""
+def as_auth_method(method: Json) -> AuthMethod:
+    """Return a way to log in from its JSON in version 2."""
+    method_id = as_str(method.get("methodId")) or ""
     return AuthMethod(
-        id=own_id,
-        name=as_str(told.get("name")) or own_id,
-        type=as_str(told.get("type")) or "agent",
-        description=as_str(told.get("description")),
+        id=method_id,
+        name=as_str(method.get("name")) or method_id,
+        type=as_str(method.get("type")) or "agent",
+        description=as_str(method.get("description")),
     )
 
 
-def as_command(told: Json) -> Command:
-    """Return a slash command."""
-    return Command(
-        name=as_str(told.get("name")) or "",
-        description=as_str(told.get("description")) or "",
-        hint=as_str(as_object(told.get("input")).get("hint")),
+def as_command(command: Json) -> SlashCommand:
+    """Return a slash command from its JSON in version 2."""
+    return SlashCommand(
+        name=as_str(command.get("name")) or "",
+        description=as_str(command.get("description")) or "",
+        hint=as_str(as_object(command.get("input")).get("hint")),
     )
 
 
-def as_option(told: Json) -> Option:
-    """Return an option, as version 2 tells it."""
-    value, own_id = told.get("currentValue"), config_id(told) or ""
-    # Choices may stand in groups.
-    parts = [as_object(part) for part in as_array(told.get("options"))]
-    flat = [as_object(it) for part in parts for it in as_array(part.get("options")) or [part]]
-    return Option(
-        id=own_id,
-        name=as_str(told.get("name")) or own_id,
-        type=as_str(told.get("type")) or "select",
+def as_option(option: Json) -> ConfigOption:
+    """Return a config option from its JSON in version 2. Groups of choices are flattened."""
+    value, option_id = option.get("currentValue"), config_id(option) or ""
+    parts = [as_object(part) for part in as_array(option.get("options"))]
+    flat = [
+        as_object(choice) for part in parts for choice in as_array(part.get("options")) or [part]
+    ]
+    return ConfigOption(
+        id=option_id,
+        name=as_str(option.get("name")) or option_id,
+        type=as_str(option.get("type")) or "select",
         value=value if isinstance(value, bool) else as_str(value),
-        category=as_str(told.get("category")),
-        description=as_str(told.get("description")),
-        choices=tuple(_choice(it) for it in flat),
+        category=as_str(option.get("category")),
+        description=as_str(option.get("description")),
+        choices=tuple(_config_choice(choice) for choice in flat),
     )
 
 
-def _choice(told: Json) -> Choice:
-    own_id = as_str(told.get("value")) or ""
-    name = as_str(told.get("name")) or own_id
-    return Choice(id=own_id, name=name, description=as_str(told.get("description")))
+def _config_choice(choice: Json) -> Choice:
+    choice_id = as_str(choice.get("value")) or ""
+    name = as_str(choice.get("name")) or choice_id
+    return Choice(id=choice_id, name=name, description=as_str(choice.get("description")))
 
 
 def as_choices(options: Iterable[object]) -> tuple[Choice, ...]:
-    """Return the answers to a question for permission that can be given."""
+    """Return the answers to a permission request. Options without an id are left out."""
     return tuple(
-        Choice(id=own_id, name=as_str(told.get("name")) or own_id, kind=as_str(told.get("kind")))
-        for told in map(as_object, options)
-        if (own_id := as_str(told.get("optionId"))) is not None
+        Choice(id=choice_id, name=as_str(it.get("name")) or choice_id, kind=as_str(it.get("kind")))
+        for it in map(as_object, options)
+        if (choice_id := as_str(it.get("optionId"))) is not None
     )
 
 
-def _as_it_is_now(fields: dict[str, Any]) -> dict[str, Any]:
-    """Copy what grows in place when more is told."""
-    grown = {name: copy(fields[name]) for name in ("content", "_meta") if name in fields}
-    return {**fields, **grown}
+def _copy_fields(fields: Json) -> Json:
+    """Copy the fields of a tool call. Later updates extend some of them in place."""
+    extended = {name: copy(fields[name]) for name in ("content", "_meta") if name in fields}
+    return {**fields, **extended}

@@ -1,79 +1,139 @@
-"""The agent asks for permission: the question, and who answers it."""
+"""The open permission requests of a session, and how they are answered."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from inspect import isawaitable
 from typing import Any
 
-from rekindle.client.models import Choice, ToolCall
-from rekindle.errors import UsageError
+from msgspec import Raw, Struct
+
+from rekindle.acp.jsonrpc import REQUEST_CANCELLED, request_key
+from rekindle.acp.translate.permissions import CANCELLED, permission_to_v2
+from rekindle.client.events import PermissionRequested, ToolCallUpdated, latest_change
+from rekindle.client.models import OnPermission, PermissionRequest, as_choices
+from rekindle.client.rpc import RpcConnection
+from rekindle.client.session_record import SessionRecord
+from rekindle.client.turn import TurnStream
+from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
+from rekindle.model import Kind, Side
 
 Json = dict[str, Any]
 
 
-class Question:
-    """A question for permission. It is answered once; later answers count for nothing."""
+class _Pending(Struct):
+    request_id: Raw
+    request: PermissionRequest
+    task: "asyncio.Future[None] | None" = None
+    """The running call of an asynchronous `on_permission`."""
+
+
+class PermissionQueue:
+    """The open permission requests of one session.
+
+    `on_permission` answers them. Without it, the reader of the turn does.
+    """
 
     def __init__(
-        self,
-        title: str,
-        call: ToolCall | None,
-        choices: tuple[Choice, ...],
-        params: Json,
-        answer: Callable[[str | None], None],
+        self, rpc: RpcConnection, record: SessionRecord, on_permission: OnPermission | None
     ) -> None:
-        self.title = title
-        self.call = call
-        """The tool call that it is about."""
-        self.choices = choices
-        self.params = params
-        """All that the agent said, in its own version of the protocol."""
-        self.is_answered = False
-        self._answer = answer
+        self._rpc = rpc
+        self._record = record
+        self._on_permission = on_permission
+        self._pending: dict[int, _Pending] = {}
+        """The open requests by seq, because an agent may use the same id twice."""
 
-    def __repr__(self) -> str:
-        return f"Question({self.title!r}, {[choice.name for choice in self.choices]})"
-
-    def choose(self, choice: Choice | str) -> None:
-        """Answer with one of the choices, or its id. Raises UsageError if it is none of them."""
-        own_id = choice if isinstance(choice, str) else choice.id
-        known = [it.id for it in self.choices]
-        if own_id not in known:
-            raise UsageError(f"no choice {own_id!r}: there are {', '.join(known)}")
-        self._settle(own_id)
-
-    @property
-    def can_be_allowed(self) -> bool:
-        """Whether one of the choices says yes."""
-        return any((choice.kind or "").startswith("allow") for choice in self.choices)
-
-    def allow(self, *, always: bool = False) -> None:
-        """Allow it, this time or always; the other way if the agent has only that.
-
-        If no choice says yes, it is rejected.
-        """
-        first, second = ("allow_always", "allow_once") if always else ("allow_once", "allow_always")
-        choice = self._of_kind(first) or self._of_kind(second)
-        if choice is None:
-            self.reject()
-        else:
-            self._settle(choice.id)
-
-    def reject(self) -> None:
-        """Do not allow it; by no more than is needed for that."""
-        choice = self._of_kind("reject_once") or self._of_kind("reject_always")
-        self._settle(choice.id if choice is not None else None)
+    def receive(self, request_id: Raw, line: bytes, turn: TurnStream | None) -> None:
+        """Accept a request of the agent, and have it answered."""
+        seq = self._record.add(Side.AGENT, Kind.PERMISSION, line)
+        request = self._read(seq, line)
+        self._pending[seq] = _Pending(request_id, request)
+        if turn is not None and turn.is_cancelled:
+            # The request crossed with the cancellation, and must not be allowed any more.
+            request.cancel()
+            return
+        if self._on_permission is not None:
+            self._consult(self._pending[seq], self._on_permission, turn)
+        elif turn is None:
+            # No reader exists outside a turn.
+            request.reject()
+        if turn is not None:
+            turn.add_event(PermissionRequested(request, needs_answer=self._on_permission is None))
 
     def cancel(self) -> None:
-        """Answer that nobody will: the turn was cancelled."""
-        self._settle(None)
+        """Answer all open requests as cancelled."""
+        for pending in list(self._pending.values()):
+            pending.request.cancel()
 
-    def _of_kind(self, kind: str) -> Choice | None:
-        return next((choice for choice in self.choices if choice.kind == kind), None)
+    def withdraw(self, request_id: Raw) -> None:
+        """Drop the requests that the agent has withdrawn."""
+        key = request_key(request_id)
+        for seq, pending in list(self._pending.items()):
+            if request_key(pending.request_id) == key:
+                del self._pending[seq]
+                pending.request.is_answered = True
+                line = self._respond_withdrawn(pending.request_id)
+                self._record.add(Side.CLIENT, Kind.OUTCOME, line)
+                _stop_task(pending)
 
-    def _settle(self, choice_id: str | None) -> None:
-        if not self.is_answered:
-            self.is_answered = True
-            self._answer(choice_id)
+    def _respond_withdrawn(self, request_id: Raw) -> bytes:
+        # Only version 2 has an outcome for it.
+        if self._record.protocol > 1:
+            return self._rpc.respond(request_id, CANCELLED)
+        return self._rpc.respond_error(request_id, REQUEST_CANCELLED, "withdrawn")
+
+    def _read(self, seq: int, line: bytes) -> PermissionRequest:
+        params = as_object(as_object(decode_object(line)).get("params"))
+        request = permission_to_v2(params) if "toolCall" in params else params
+        changed = latest_change(self._record.transcript, seq)
+        return PermissionRequest(
+            title=as_str(request.get("title")) or "",
+            tool_call=changed.tool_call if isinstance(changed, ToolCallUpdated) else None,
+            choices=as_choices(as_array(request.get("options"))),
+            params=params,
+            answer=lambda choice_id: self._respond(seq, choice_id),
+        )
+
+    def _respond(self, seq: int, choice_id: str | None) -> None:
+        pending = self._pending.pop(seq)
+        outcome: Json = {"outcome": "cancelled"}
+        if choice_id is not None:
+            outcome = {"outcome": "selected", "optionId": choice_id}
+        line = self._rpc.respond(pending.request_id, {"outcome": outcome})
+        self._record.add(Side.CLIENT, Kind.OUTCOME, line)
+        _stop_task(pending)
+
+    def _consult(
+        self, pending: _Pending, on_permission: OnPermission, turn: TurnStream | None
+    ) -> None:
+        try:
+            result = on_permission(pending.request)
+        except Exception as error:  # noqa: BLE001 - the turn raises it
+            _reject_with(pending.request, error, turn)
+            return
+        if isawaitable(result):
+            pending.task = asyncio.ensure_future(result)
+            pending.task.add_done_callback(lambda task: _conclude(pending.request, task, turn))
+        else:
+            pending.request.reject()
 
 
-OnPermission = Callable[[Question], Awaitable[None] | None]
-"""Answers a question. What it leaves open is rejected."""
+def _conclude(
+    request: PermissionRequest, task: "asyncio.Future[None]", turn: TurnStream | None
+) -> None:
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        _reject_with(request, error, turn)
+    else:
+        request.reject()
+
+
+def _reject_with(request: PermissionRequest, error: BaseException, turn: TurnStream | None) -> None:
+    # The error is set first, because the rejection may end the turn.
+    if turn is not None:
+        turn.fail_at_end(error)
+    request.reject()
+
+
+def _stop_task(pending: _Pending) -> None:
+    """Cancel the call of `on_permission` for a request that has been answered."""
+    if pending.task is not None and pending.task is not asyncio.current_task():
+        pending.task.cancel()

@@ -1,7 +1,7 @@
-"""JSON-RPC with an agent: requests and their answers, each exactly once. Knows no session.
+"""JSON-RPC with an agent: requests, and exactly one response to each. Knows no session.
 
-Every line is seen to before the next one is looked at. So whoever is told of an answer has been
-told of all that came before it, and of nothing that came after.
+Each line is handled completely before the next one. So a callback that receives a response has
+seen the effects of everything before it, and of nothing after it.
 """
 
 import asyncio
@@ -24,55 +24,57 @@ from rekindle.acp.jsonrpc import (
     response,
     split_batch,
 )
-from rekindle.client.process import Ended
+from rekindle.client.process import ProcessExit
 from rekindle.errors import AgentGone, AgentRefused, AuthRequired, ClientError
 from rekindle.jsonvalue import as_array, as_object, as_str, decode_object, encode
 
 Json = dict[str, Any]
 
 
-class Answer(Struct, frozen=True):
-    """What became of a request: the agent's line, or the error that there is none."""
+class RpcResponse(Struct, frozen=True):
+    """The result of a request, or its error. The line is empty if none came."""
 
     line: bytes
     result: Json
     error: ClientError | None = None
 
 
-class _Open(Struct, frozen=True):
+class _OpenCall(Struct, frozen=True):
     method: str
-    heed: Callable[[Answer], None]
+    on_response: Callable[[RpcResponse], None]
 
 
-class Rpc:
-    """One side of a connection. `write`, which sends a line, is given to it once there is one."""
+class RpcConnection:
+    """The client's end of a connection. The owner sets `write`, which sends a line."""
 
     def __init__(
         self,
         on_update: Callable[[str, bytes], None],
-        on_question: Callable[[str, Raw, bytes], None],
+        on_permission_request: Callable[[str, Raw, bytes], None],
         on_withdrawn: Callable[[Raw], None],
     ) -> None:
         self._on_update = on_update
-        self._on_question = on_question
+        self._on_permission_request = on_permission_request
         self._on_withdrawn = on_withdrawn
         self._last_id = 0
-        self._open: dict[object, _Open] = {}
-        self._ended: Ended | None = None
-        self.write: Callable[[bytes], None] = _nowhere
+        self._open: dict[object, _OpenCall] = {}
+        self._exit: ProcessExit | None = None
+        self.write: Callable[[bytes], None] = _discard
 
-    # -- what we say --------------------------------------------------------------------
+    # -- sending ------------------------------------------------------------------------
 
-    def ask(self, method: str, params: Json, heed: Callable[[Answer], None]) -> bytes:
-        """Send a request, and return its line. `heed` is called once, before all that follows.
+    def send_request(
+        self, method: str, params: Json, on_response: Callable[[RpcResponse], None]
+    ) -> bytes:
+        """Send a request, and return its line.
 
-        Raises AgentGone.
+        `on_response` is called exactly once, before any later line is handled. Raises AgentGone.
         """
-        if self._ended is not None:
-            raise _gone(method, self._ended)
+        if self._exit is not None:
+            raise _agent_gone(method, self._exit)
         self._last_id += 1
         line = request(self._last_id, method, params)
-        self._open["number", self._last_id] = _Open(method, heed)
+        self._open["number", self._last_id] = _OpenCall(method, on_response)
         self.write(line)
         return line
 
@@ -80,117 +82,119 @@ class Rpc:
         self,
         method: str,
         params: Json,
-        heed: Callable[[Answer], object] | None = None,
-        sent: Callable[[bytes], object] | None = None,
+        on_result: Callable[[RpcResponse], object] | None = None,
+        on_sent: Callable[[bytes], object] | None = None,
     ) -> Json:
         """Send a request, and return its result.
 
-        `heed` is told of it before the next line is looked at, and `sent` of our line. Raises
-        what they raise, and AgentRefused, AgentGone.
+        `on_result` is called with the response before any later line is handled, and `on_sent`
+        with the line of the request. Raises AgentRefused, AgentGone, and exceptions of both.
         """
         answered: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
 
-        def settle(answer: Answer) -> None:
-            error = answer.error
-            if error is None and heed is not None:
+        def settle(received: RpcResponse) -> None:
+            error = received.error
+            if error is None and on_result is not None:
                 try:
-                    heed(answer)
-                except ClientError as unfit:
-                    error = unfit
+                    on_result(received)
+                except ClientError as invalid:
+                    error = invalid
             if answered.done():
-                return  # nobody waits for it any more
+                return  # the caller was cancelled
             if error is not None:
                 answered.set_exception(error)
             else:
-                answered.set_result(answer.result)
+                answered.set_result(received.result)
 
-        line = self.ask(method, params, settle)
-        if sent is not None:
-            sent(line)
+        line = self.send_request(method, params, settle)
+        if on_sent is not None:
+            on_sent(line)
         return await answered
 
     def notify(self, method: str, params: Json) -> None:
         """Send a notification."""
         self.write(notification(method, params))
 
-    def answer(self, request_id: Raw, result: Json) -> bytes:
-        """Answer a request of the agent's; return the line."""
+    def respond(self, request_id: Raw, result: Json) -> bytes:
+        """Respond to a request of the agent; return the line."""
         line = response(request_id, result)
         self.write(line)
         return line
 
-    def refuse(self, request_id: Raw, code: int, message: str) -> bytes:
-        """Refuse a request of the agent's; return the line."""
+    def respond_error(self, request_id: Raw, code: int, message: str) -> bytes:
+        """Respond to a request of the agent with an error; return the line."""
         line = error_response(request_id, code, message)
         self.write(line)
         return line
 
-    # -- what we hear -------------------------------------------------------------------
+    # -- receiving ----------------------------------------------------------------------
 
-    def take(self, lines: bytes) -> None:
-        """See to what one read brought."""
+    def receive(self, lines: bytes) -> None:
+        """Handle lines of the agent. Lines that are not JSON are ignored: some print a banner."""
         for line in lines.split(b"\n"):
             message = read_envelope(line)
             if message is not None:
-                self._take(line, message)
+                self._receive(line, message)
             else:
-                # What is no JSON at all is not for us: some agents greet the user.
                 for member in split_batch(line):
-                    self.take(member)
+                    self.receive(member)
 
-    def _take(self, line: bytes, message: Envelope) -> None:
+    def _receive(self, line: bytes, message: Envelope) -> None:
         if message.is_update:
             if message.session_id is not None:
                 self._on_update(message.session_id, line)
         elif isinstance(message.id, Raw) and message.method is not UNSET:
-            self._take_request(line, message, message.id, message.method)
+            self._receive_request(line, message, message.id, message.method)
         elif isinstance(message.id, Raw) and message.is_response:
-            self._take_answer(line, message.id)
+            self._receive_response(line, message.id)
         elif message.method == methods.CANCEL_REQUEST:
             withdrawn = as_object(as_object(decode_object(line)).get("params")).get("requestId")
             self._on_withdrawn(Raw(encode(withdrawn)))
 
-    def _take_request(self, line: bytes, message: Envelope, request_id: Raw, method: str) -> None:
+    def _receive_request(
+        self, line: bytes, message: Envelope, request_id: Raw, method: str
+    ) -> None:
         if method == methods.REQUEST_PERMISSION and message.session_id is not None:
-            self._on_question(message.session_id, request_id, line)
+            self._on_permission_request(message.session_id, request_id, line)
         else:
-            self.refuse(request_id, METHOD_NOT_FOUND, f"this client has no {method}")
+            self.respond_error(request_id, METHOD_NOT_FOUND, f"this client has no {method}")
 
-    def _take_answer(self, line: bytes, request_id: Raw) -> None:
-        asked = self._open.pop(request_key(request_id), None)
-        if asked is None:
+    def _receive_response(self, line: bytes, request_id: Raw) -> None:
+        call = self._open.pop(request_key(request_id), None)
+        if call is None:
             return
-        answer = as_object(decode_object(line))
-        told = answer.get("error")
-        error = error_of(asked.method, as_object(told)) if told is not None else None
-        asked.heed(Answer(line, as_object(answer.get("result")), error))
+        message = as_object(decode_object(line))
+        error = message.get("error")
+        raised = read_error(call.method, as_object(error)) if error is not None else None
+        call.on_response(RpcResponse(line, as_object(message.get("result")), raised))
 
-    def end(self, ended: Ended) -> None:
-        """Learn that nothing more will come; all who wait for an answer are told."""
-        self._ended = ended
+    def close(self, process_exit: ProcessExit) -> None:
+        """Fail all open requests: the agent has exited or closed its output."""
+        self._exit = process_exit
         waiting, self._open = self._open, {}
-        for asked in waiting.values():
-            asked.heed(Answer(b"", {}, _gone(asked.method, ended)))
+        for call in waiting.values():
+            call.on_response(RpcResponse(b"", {}, _agent_gone(call.method, process_exit)))
 
 
-def _nowhere(line: bytes) -> None:
+def _discard(line: bytes) -> None:
     del line
 
 
-def _gone(method: str, ended: Ended) -> AgentGone:
-    return AgentGone(method, ended.exit_code, ended.signal, ended.stderr)
+def _agent_gone(method: str, process_exit: ProcessExit) -> AgentGone:
+    return AgentGone(method, process_exit.exit_code, process_exit.signal, process_exit.stderr)
 
 
-def error_of(method: str, told: Json) -> ClientError:
-    """Return what an agent, or Rekindle, says went wrong."""
-    data = as_object(told.get("data"))
+def read_error(method: str, error: Json) -> ClientError:
+    """Return the exception for a JSON-RPC error of the agent, or of Rekindle."""
+    data = as_object(error.get("data"))
     if data.get("agentEnded") is True:
-        # Rekindle says so, and is still there.
+        # Rekindle reports the exit of its agent, and is still running.
         code, signal = data.get("exitCode"), as_str(data.get("signal"))
-        words = [it for it in map(as_str, as_array(data.get("stderr"))) if it]
+        stderr = [line for line in map(as_str, as_array(data.get("stderr"))) if line]
         exit_code = code if isinstance(code, int) else None
-        return AgentGone(method, exit_code, signal, words, is_final=False)
-    code = told.get("code")
+        return AgentGone(method, exit_code, signal, stderr, is_final=False)
+    code = error.get("code")
     number = code if isinstance(code, int) else INTERNAL_ERROR
     kind = AuthRequired if number == AUTH_REQUIRED else AgentRefused
-    return kind(method, number, as_str(told.get("message")) or "no reason given", told.get("data"))
+    message = as_str(error.get("message")) or "no reason given"
+    return kind(method, number, message, error.get("data"))

@@ -1,106 +1,323 @@
-"""An open session: prompting it, setting it, and seeing what comes of that."""
+"""An open session: the class that callers use, and the channel that the connection serves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from msgspec import Raw, Struct
+
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import RESOURCE_NOT_FOUND
+from rekindle.acp.jsonrpc import REQUEST_CANCELLED, RESOURCE_NOT_FOUND
+from rekindle.acp.prompt_echo import PromptEcho
 from rekindle.acp.translate.config import setting_to_v1
-from rekindle.client.handshake import Offer
-from rekindle.client.models import Choice, Command, Item, Option, as_items
-from rekindle.client.session_channel import Talk
-from rekindle.client.turn import Turn
-from rekindle.errors import AgentRefused, NotOffered, UsageError
-from rekindle.jsonvalue import as_str
+from rekindle.acp.update_kinds import STATE_UPDATE, is_user_message
+from rekindle.client.events import EventBuilder, SurrogateJoiner
+from rekindle.client.handshake import Capability, Handshake
+from rekindle.client.models import (
+    Choice,
+    ConfigOption,
+    Item,
+    OnPermission,
+    SlashCommand,
+    as_items,
+)
+from rekindle.client.permissions import PermissionQueue
+from rekindle.client.rpc import RpcConnection, RpcResponse, read_error
+from rekindle.client.session_record import SessionRecord
+from rekindle.client.turn import Turn, TurnStream
+from rekindle.errors import (
+    AgentRefused,
+    ClientError,
+    NotOffered,
+    SessionBusy,
+    SessionClosed,
+    UsageError,
+)
+from rekindle.jsonvalue import as_object, as_str, decode_object
 from rekindle.model import Kind, Side
 from rekindle.transcript.reducer import Transcript
 
 Json = dict[str, Any]
 Prompt = str | Sequence[str | Json]
-"""Text, or several texts and content blocks."""
+"""A text, or a list of texts and content blocks."""
 
-# What an agent must say it takes before it is sent.
-_BLOCKS: dict[str, Offer] = {"image": "image", "audio": "audio", "resource": "embeddedContext"}
+# The capability that an agent needs for each type of content block.
+_BLOCK_CAPABILITIES: dict[str, Capability] = {
+    "image": "image",
+    "audio": "audio",
+    "resource": "embeddedContext",
+}
 
 
-class Session:
+class ConnectionContext(Struct, frozen=True):
+    """The state that all sessions of a connection share."""
+
+    rpc: RpcConnection
+    handshake: Handshake
+    on_permission: OnPermission | None
+    remove: Callable[["SessionChannel"], None]
+    """Removes a session from the dispatcher."""
+
+    def require(self, capability: Capability | str, description: str, remedy: str = "") -> None:
+        """Check that the agent has a capability. Raises NotOffered."""
+        if capability not in self.handshake.offered:
+            raise NotOffered(self.handshake.name, description, remedy)
+
+
+class TurnEndDetector:
+    """Finds the end of a turn in version 2.
+
+    There the response to a prompt only says that the agent has accepted it, and a state of `idle`
+    ends the turn. The state may also belong to earlier work, if it crossed with the prompt.
+    """
+
+    def __init__(self) -> None:
+        self._is_working = False
+        """Whether the last state that the agent sent was not `idle`."""
+        self._was_working = False
+        """The same at the time of the prompt."""
+        self._has_started = False
+        self._is_accepted = False
+        self._idle_state: Json | None = None
+
+    def prompt_sent(self) -> None:
+        """Start again for a new prompt."""
+        self._has_started = self._is_accepted = False
+        self._was_working, self._idle_state = self._is_working, None
+
+    def note_state(self, update: Json) -> None:
+        """Note a state, in a turn or outside one."""
+        self._is_working = update.get("state") != "idle"
+
+    def receive_state(self, update: Json) -> Json | None:
+        """Handle a state in a turn; return the state that ends the turn, if it has ended."""
+        if update.get("state") != "idle":
+            self._has_started, self._idle_state = True, None
+        elif self._has_started or self._ends_turn(update):
+            self._idle_state = update
+        return self._end()
+
+    def accept(self) -> Json | None:
+        """Handle the response to the prompt; return the state that ends the turn, if any."""
+        self._is_accepted = True
+        return self._end()
+
+    def _end(self) -> Json | None:
+        return self._idle_state if self._is_accepted else None
+
+    def _ends_turn(self, update: Json) -> bool:
+        """Return whether `idle` ends this turn though no other state was seen in it.
+
+        Otherwise it is the end of earlier work, and crossed with the prompt.
+        """
+        if self._was_working:
+            # An agent may handle a prompt within its running work. It then sends no new start.
+            return self._is_accepted
+        return "stopReason" in update
+
+
+class SessionChannel:
+    """The connection's side of an open session: it receives lines and runs turns."""
+
+    def __init__(self, session_id: str, context: ConnectionContext) -> None:
+        self.id = session_id
+        self.context = context
+        self.record = SessionRecord(context.handshake.protocol)
+        self.turn: Turn | None = None
+        """The running turn."""
+        self.is_open = True
+        self.is_being_replaced = False
+        """Whether the session is being opened again, and a new channel receives its lines."""
+        self._stream: TurnStream | None = None
+        self._permissions = PermissionQueue(context.rpc, self.record, context.on_permission)
+        self._echo = PromptEcho([])
+        self._joiner = SurrogateJoiner()
+        self._end_detector = TurnEndDetector()
+
+    # -- for the session ----------------------------------------------------------------
+
+    def check_open(self) -> None:
+        """Raise SessionClosed if the session is not open any more."""
+        if not self.is_open:
+            raise SessionClosed(self.id)
+
+    def check_idle(self) -> None:
+        """Raise SessionClosed if it is not open, and SessionBusy if it is in use."""
+        self.check_open()
+        if self.turn is not None:
+            raise SessionBusy(self.id)
+        if self.is_being_replaced:
+            raise SessionBusy(self.id, "is being opened anew: wait for that")
+
+    def prompt(self, blocks: list[Json]) -> Turn:
+        """Send a prompt, and return its turn."""
+        params = {"sessionId": self.id, "prompt": blocks}
+        line = self.context.rpc.send_request(methods.PROMPT, params, self._receive_response)
+        self.record.add(Side.CLIENT, Kind.PROMPT, line)
+        self._echo = PromptEcho(blocks)
+        self._end_detector.prompt_sent()
+        self._stream = TurnStream(self.record.transcript.turns[-1])
+        self.turn = Turn(self._stream, self._cancel)
+        return self.turn
+
+    def _cancel(self) -> None:
+        self.context.rpc.notify(methods.CANCEL, {"sessionId": self.id})
+        self._permissions.cancel()
+
+    # -- for the connection -------------------------------------------------------------
+
+    def opened(self, response: RpcResponse) -> None:
+        """Receive the response that opens the session."""
+        self.record.add_opening(response.line, response.result)
+
+    def receive_update(self, line: bytes) -> None:
+        """Receive an update."""
+        update = as_object(as_object(as_object(decode_object(line)).get("params")).get("update"))
+        kind = as_str(update.get("sessionUpdate")) or ""
+        stream = self._stream
+        if kind == STATE_UPDATE:
+            self._end_detector.note_state(update)
+        if stream is None:
+            self.record.add(Side.AGENT, Kind.UPDATE, line)
+            return
+        stream.add_update(update)
+        if is_user_message(kind) and self._echo.consume(update.get("content")):
+            self.record.add(Side.AGENT, Kind.ECHO, line)
+            return
+        builder = EventBuilder(self.record.transcript, update)
+        event = builder.build(self.record.add(Side.AGENT, Kind.UPDATE, line))
+        event = self._joiner.join(event) if event is not None else None
+        if event is not None:
+            stream.add_event(event)
+        if kind == STATE_UPDATE:
+            self._end_if(self._end_detector.receive_state(update))
+
+    def receive_permission_request(self, request_id: Raw, line: bytes) -> None:
+        """Receive a permission request."""
+        self._permissions.receive(request_id, line, self._stream)
+
+    def withdraw(self, request_id: Raw) -> None:
+        """Drop a permission request that the agent has withdrawn, if this session has it."""
+        self._permissions.withdraw(request_id)
+
+    def close(self, error: ClientError | None = None) -> None:
+        """End the channel: the session was closed, deleted or replaced, or the agent is gone."""
+        if self.is_open:
+            self.is_open = False
+            self.context.remove(self)
+            self._permissions.cancel()
+            self._end_turn(None if error else "cancelled", error)
+
+    # -- the end of a turn --------------------------------------------------------------
+
+    def _receive_response(self, response: RpcResponse) -> None:
+        if response.line:
+            self.record.add(Side.AGENT, Kind.ANSWER, response.line)
+        error = response.error
+        if isinstance(error, AgentRefused) and error.code == REQUEST_CANCELLED:
+            is_ours = self._stream is not None and self._stream.is_cancelled
+            self._end_turn("cancelled" if is_ours else None, None if is_ours else error)
+        elif error is not None:
+            self._end_turn(None, error)
+        elif self.context.handshake.protocol == 1:
+            reason = as_str(response.result.get("stopReason")) or "end_turn"
+            self._end_turn(reason, None, response.result.get("usage"))
+        else:
+            self._end_if(self._end_detector.accept())
+
+    def _end_if(self, idle_state: Json | None) -> None:
+        if idle_state is None:
+            return
+        reason = as_str(idle_state.get("stopReason")) or "end_turn"
+        error = as_object(idle_state.get("error"))
+        raised = read_error(methods.PROMPT, error) if reason == "error" else None
+        self._end_turn(reason, raised, idle_state.get("usage"))
+
+    def _end_turn(
+        self, stop_reason: str | None, error: ClientError | None, usage: object = None
+    ) -> None:
+        stream, self._stream, self.turn = self._stream, None, None
+        if stream is not None:
+            stream.end(stop_reason, error, as_object(usage) or None)
+
+
+class ClientSession:
     """A session that is open. `Agent.new`, `load`, `resume` and `fork` return one."""
 
-    def __init__(self, talk: Talk, cwd: str) -> None:
-        self.id = talk.id
+    def __init__(self, channel: SessionChannel, cwd: str) -> None:
+        self.id = channel.id
         self.cwd = cwd
-        self._talk = talk
-        self._context = talk.context
+        self._channel = channel
+        self._context = channel.context
 
     def __repr__(self) -> str:
-        return f"Session({self.id!r}, {self.cwd!r})"
+        return f"ClientSession({self.id!r}, {self.cwd!r})"
 
-    # -- what is known of it ------------------------------------------------------------
+    # -- properties ---------------------------------------------------------------------
 
     @property
     def is_open(self) -> bool:
-        """Whether it can be used: it was not closed, deleted or loaded anew."""
-        return self._talk.is_open
+        """Whether the session can be used: it was not closed, deleted or loaded again."""
+        return self._channel.is_open
 
     @property
     def turn(self) -> Turn | None:
-        """The turn that is running."""
-        return self._talk.turn
+        """The running turn, if any."""
+        return self._channel.turn
 
     @property
     def history(self) -> list[Item]:
-        """What has been said and done, as far as it was told here: after a load, all of it."""
+        """The conversation as far as this client has seen it: after a load, all of it."""
         return list(as_items(self.transcript.turns))
 
     @property
     def transcript(self) -> Transcript:
-        """The same as Rekindle folds it, turn by turn, with terminals."""
-        return self._talk.record.transcript
+        """The same conversation by turns, with terminals, as Rekindle stores it."""
+        return self._channel.record.transcript
 
     @property
     def title(self) -> str | None:
-        """Its title, if the agent told one."""
-        return self._talk.record.title
+        """The title, if the agent has sent one."""
+        return self._channel.record.title
 
     @property
-    def commands(self) -> tuple[Command, ...]:
-        """The slash commands that there are."""
-        return self._talk.record.commands
+    def commands(self) -> tuple[SlashCommand, ...]:
+        """The slash commands."""
+        return self._channel.record.commands
 
     @property
-    def options(self) -> tuple[Option, ...]:
-        """What can be set, the mode included."""
-        return self._talk.record.options
+    def options(self) -> tuple[ConfigOption, ...]:
+        """The config options, including the mode."""
+        return self._channel.record.options
 
     @property
     def mode(self) -> str | None:
-        """The id of the mode that it is in."""
-        option = self._talk.record.mode
+        """The id of the current mode."""
+        option = self._channel.record.mode
         return as_str(option.value) if option is not None else None
 
     @property
     def modes(self) -> tuple[Choice, ...]:
-        """The modes that it can be in."""
-        option = self._talk.record.mode
+        """The modes that the session can be set to."""
+        option = self._channel.record.mode
         return option.choices if option is not None else ()
 
     @property
     def usage(self) -> Json | None:
-        """How full the context is and what that cost, as the agent last told it."""
-        return self._talk.record.usage
+        """The fill level of the context and its cost, as the agent last sent them."""
+        return self._channel.record.usage
 
-    # -- using it -----------------------------------------------------------------------
+    # -- use ----------------------------------------------------------------------------
 
     def prompt(self, prompt: Prompt) -> Turn:
-        """Send a prompt, and return the turn that tells what comes of it.
+        """Send a prompt, and return its turn.
 
         Raises SessionBusy, SessionClosed, NotOffered, UsageError, AgentGone.
         """
-        self._talk.check_free()
-        return self._talk.prompt(self._blocks(prompt))
+        self._channel.check_idle()
+        return self._channel.prompt(self._blocks(prompt))
 
     async def ask(self, prompt: Prompt) -> str:
-        """Send a prompt, wait for the end of the turn, and return what the agent said.
+        """Send a prompt, wait for the end of the turn, and return the text of the answer.
 
         Raises what `prompt` raises, and AgentRefused.
         """
@@ -110,42 +327,43 @@ class Session:
 
     async def set_mode(self, mode_id: str) -> None:
         """Change the mode. Raises NotOffered, SessionClosed, AgentRefused, AgentGone."""
-        option = self._talk.record.mode
+        option = self._channel.record.mode
         if option is None:
-            raise NotOffered(self._context.agent.name, "modes in this session")
+            raise NotOffered(self._context.handshake.name, "modes in this session")
         await self.set_option(option.id, mode_id)
 
     async def set_option(self, option_id: str, value: str | bool) -> None:  # noqa: FBT001 - JSON
-        """Set an option: to the id of a choice, or on or off.
+        """Set an option, to the id of a choice or to a boolean.
 
         Raises NotOffered, SessionClosed, AgentRefused, AgentGone.
         """
-        self._talk.check_open()
+        self._channel.check_open()
         option = next((it for it in self.options if it.id == option_id), None)
         if option is None:
-            raise NotOffered(self._context.agent.name, f"the option {option_id} in this session")
+            name = self._context.handshake.name
+            raise NotOffered(name, f"the option {option_id} in this session")
         method, params = self._setting(option, value)
-        note = self._talk.record.note
+        record = self._channel.record
         await self._context.rpc.call(
             method,
             params,
-            heed=lambda answer: note(Side.AGENT, Kind.CONFIGURED, answer.line),
-            sent=lambda line: note(Side.CLIENT, Kind.CONFIG, line),
+            on_result=lambda response: record.add(Side.AGENT, Kind.CONFIGURED, response.line),
+            on_sent=lambda line: record.add(Side.CLIENT, Kind.CONFIG, line),
         )
 
     async def close(self) -> None:
-        """End its work, and have the agent let go of it. It can be loaded again.
+        """Close the session: the agent stops its work and frees it. It can be loaded again.
 
         Raises NotOffered, SessionClosed, AgentRefused, AgentGone.
         """
-        self._talk.check_open()
-        self._context.check("close", methods.CLOSE)
+        self._channel.check_open()
+        self._context.require("close", methods.CLOSE)
         try:
             await self._context.rpc.call(methods.CLOSE, {"sessionId": self.id})
         except AgentRefused as refusal:
             if refusal.code != RESOURCE_NOT_FOUND:
                 raise
-        self._talk.leave()
+        self._channel.close()
 
     def _blocks(self, prompt: Prompt) -> list[Json]:
         if isinstance(prompt, Mapping | bytes):
@@ -155,16 +373,20 @@ class Session:
         if not blocks:
             raise UsageError("the prompt is empty: give a text, or content blocks")
         for kind in (str(block.get("type")) for block in blocks):
-            if kind in _BLOCKS:
-                self._context.check(_BLOCKS[kind], f"prompts with {kind} blocks")
+            if kind in _BLOCK_CAPABILITIES:
+                self._context.require(_BLOCK_CAPABILITIES[kind], f"prompts with {kind} blocks")
         return blocks
 
-    def _setting(self, option: Option, value: str | bool) -> tuple[str, Json]:  # noqa: FBT001 - JSON
-        if self._talk.record.is_made_up(option):
+    def _setting(
+        self,
+        option: ConfigOption,
+        value: str | bool,  # noqa: FBT001 - JSON
+    ) -> tuple[str, Json]:
+        if self._channel.record.is_mode_of_v1(option):
             return methods.SET_MODE, {"sessionId": self.id, "modeId": value}
         kind = "boolean" if isinstance(value, bool) else "id"
         params = {"sessionId": self.id, "configId": option.id, "type": kind, "value": value}
-        is_v1 = self._context.agent.protocol == 1
+        is_v1 = self._context.handshake.protocol == 1
         return methods.SET_CONFIG_OPTION, setting_to_v1(params) if is_v1 else params
 
 

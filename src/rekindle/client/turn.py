@@ -1,7 +1,7 @@
-"""A turn as it happens: iterate over it, or wait for its end. Knows nothing of the protocol.
+"""A turn while it runs: its events for readers, and its end. Knows nothing of the protocol.
 
-What happens is kept until somebody takes it. So a reader may be slow, stop, and go on, and
-never holds up the connection; what it has to catch up is no more than the transcript has.
+Events are kept until a reader takes them. A reader may be slow, stop and continue, and never
+delays the connection. The events that wait are no larger than the transcript.
 """
 
 import asyncio
@@ -9,9 +9,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator
 from typing import Any, Generic, TypeVar
 
-from rekindle.client.events import Asked, Event, joined
-from rekindle.client.models import Item, as_items
-from rekindle.client.permissions import Question
+from rekindle.client.events import Event, PermissionRequested, TurnEnded, join_chunks
+from rekindle.client.models import Item, PermissionRequest, as_items
 from rekindle.transcript import model
 from rekindle.transcript.model import Role
 
@@ -20,172 +19,185 @@ T = TypeVar("T")
 
 
 class _Feed(Generic[T]):
-    """Things in the order in which they came, for one reader, until the end."""
+    """An asynchronous queue for one reader, which ends or raises after its last item."""
 
     def __init__(self, join: Callable[[T, T], T | None] | None = None) -> None:
-        self.waiting: deque[T] = deque()
+        """Create a feed. `join` combines a new item with the last unread one if it can."""
+        self.unread: deque[T] = deque()
         self._join = join
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._has_ended = False
         self._error: BaseException | None = None
 
     def put(self, item: T) -> None:
-        both = self._join(self.waiting[-1], item) if self._join and self.waiting else None
-        if both is None:
-            self.waiting.append(item)
+        joined = self._join(self.unread[-1], item) if self._join and self.unread else None
+        if joined is None:
+            self.unread.append(item)
         else:
-            self.waiting[-1] = both
-        self._news.set()
+            self.unread[-1] = joined
+        self._changed.set()
 
     def end(self, error: BaseException | None) -> None:
         self._has_ended, self._error = True, error
-        self._news.set()
+        self._changed.set()
 
     def __aiter__(self) -> AsyncIterator[T]:
         return self
 
     async def __anext__(self) -> T:
-        while not self.waiting:
+        while not self.unread:
             if self._error is not None:
                 raise self._error
             if self._has_ended:
                 raise StopAsyncIteration
-            self._news.clear()
-            await self._news.wait()
-        return self.waiting.popleft()
+            self._changed.clear()
+            await self._changed.wait()
+        return self.unread.popleft()
 
 
-class Course:
-    """The course that a turn takes: what happens in it, kept for its readers, and its end."""
+class TurnStream:
+    """The events, updates and end of a turn. The session writes it, and a `Turn` reads it."""
 
-    def __init__(self, folded: model.TranscriptTurn) -> None:
-        self.folded = folded
+    def __init__(self, transcript_turn: model.TranscriptTurn) -> None:
+        self.transcript_turn = transcript_turn
         self.stop_reason: str | None = None
         self.error: BaseException | None = None
         self.is_cancelled = False
-        self.is_over = asyncio.Event()
-        self.events: _Feed[Event] = _Feed(joined)
-        self._raw: list[_Feed[Json]] = []
-        self._questions: list[Question] = []
-        """Those that the reader is to answer."""
+        self.ended = asyncio.Event()
+        self.events: _Feed[Event] = _Feed(join_chunks)
+        self._updates: list[_Feed[Json]] = []
+        self._requests: list[PermissionRequest] = []
+        """The permission requests that the reader has to answer."""
         self._reader: asyncio.Task[object] | None = None
         self._is_awaited = False
 
-    # -- what happens -------------------------------------------------------------------
+    # -- for the session ----------------------------------------------------------------
 
-    def tell(self, event: Event) -> None:
-        """Tell what happens."""
+    def add_event(self, event: Event) -> None:
+        """Add an event for the reader."""
         self.events.put(event)
-        if isinstance(event, Asked) and event.is_yours:
-            self._questions.append(event.question)
-        self._drop_if_unread()
+        if isinstance(event, PermissionRequested) and event.needs_answer:
+            self._requests.append(event.request)
+        self._discard_if_unread()
 
-    def tell_raw(self, update: Json) -> None:
-        """Tell what the agent says."""
-        for feed in self._raw:
+    def add_update(self, update: Json) -> None:
+        """Add an update, as the agent sent it, for the readers of updates."""
+        for feed in self._updates:
             feed.put(update)
 
-    def blame(self, error: BaseException) -> None:
-        """Let the turn end with this error, whenever it ends."""
+    def fail_at_end(self, error: BaseException) -> None:
+        """Make the turn end with this error. The first error counts."""
         self.error = self.error or error
 
-    def end(self, stop_reason: str | None, error: BaseException | None = None) -> None:
-        """Let the turn be over."""
+    def end(
+        self,
+        stop_reason: str | None,
+        error: BaseException | None = None,
+        usage: Json | None = None,
+    ) -> None:
+        """End the turn: add `TurnEnded`, and finish all readers."""
         self.stop_reason = stop_reason
         self.error = self.error or error
-        for feed in (self.events, *self._raw):
+        self.events.put(TurnEnded(stop_reason=stop_reason, usage=usage, error=self.error))
+        for feed in (self.events, *self._updates):
             feed.end(self.error)
-        self.is_over.set()
+        self.ended.set()
 
-    # -- who cares ----------------------------------------------------------------------
+    # -- for the turn -------------------------------------------------------------------
 
-    def read(self) -> AsyncIterator[Event]:
-        """Return the events, for the one who asks."""
+    def read_events(self) -> AsyncIterator[Event]:
+        """Return the events. The current task becomes their reader."""
         self._reader = asyncio.current_task()
         return self.events
 
-    def read_raw(self) -> AsyncIterator[Json]:
+    def read_updates(self) -> AsyncIterator[Json]:
         """Return the updates from now on."""
         feed: _Feed[Json] = _Feed()
-        if self.is_over.is_set():
+        if self.ended.is_set():
             feed.end(self.error)
-        self._raw.append(feed)
+        self._updates.append(feed)
         return feed
 
     async def wait(self) -> str:
-        """Return the stop reason, once it is over. Raises what ended the turn."""
+        """Wait for the end, and return the stop reason. Raises the error of the turn, if any."""
         self._is_awaited = True
         if self._reader is asyncio.current_task():
-            # Whoever waits has left the loop.
+            # A task that waits has left its loop over the events.
             self._reader = None
-        self._drop_if_unread()
-        await self.is_over.wait()
+        self._discard_if_unread()
+        await self.ended.wait()
         if self.error is not None:
             raise self.error
         return self.stop_reason or ""
 
-    def _drop_if_unread(self) -> None:
-        """Keep nothing, and let no question wait, if whoever is there does not read."""
+    def _discard_if_unread(self) -> None:
+        """Discard the events, and reject the open requests, if no task reads the events.
+
+        That is known only when a task awaits the turn or reads the updates. Until then a reader
+        may still come.
+        """
         has_reader = self._reader is not None and not self._reader.done()
-        if has_reader or not (self._is_awaited or self._raw):
+        if has_reader or not (self._is_awaited or self._updates):
             return
-        self.events.waiting.clear()
-        questions, self._questions = self._questions, []
-        for question in questions:
-            question.reject()
+        self.events.unread.clear()
+        requests, self._requests = self._requests, []
+        for request in requests:
+            request.reject()
 
 
 class Turn:
-    """A prompt being answered.
+    """The agent's work on one prompt. `ClientSession.prompt` returns one.
 
-    `async for event in turn` tells what happens; `async for update in turn.updates()` tells it
-    as the agent does; `await turn` waits for the end and returns the stop reason. All of them
-    raise what ended the turn, if that was an error. If nobody iterates over a turn that somebody
-    awaits, or of which somebody takes the updates, questions for permission that are left to its
-    reader are rejected.
+    `async for event in turn` yields events; the last one is `TurnEnded`. `async for update in
+    turn.updates()` yields the updates as the agent sends them. `await turn` waits for the end and
+    returns the stop reason. All three raise the error that ended the turn, if any.
+
+    If a task awaits the turn or reads its updates, and no task iterates over the events, the
+    permission requests that are left to the reader are rejected.
     """
 
-    def __init__(self, course: Course, cancel: Callable[[], None]) -> None:
-        self._course = course
+    def __init__(self, stream: TurnStream, cancel: Callable[[], None]) -> None:
+        self._stream = stream
         self._cancel = cancel
 
     @property
     def stop_reason(self) -> str | None:
-        """Why it ended, once it has: `end_turn`, `cancelled`, `refusal` and so on."""
-        return self._course.stop_reason
+        """The reason for the end: `end_turn`, `cancelled`, `refusal` and so on. None before."""
+        return self._stream.stop_reason
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, in whatever way."""
-        return self._course.is_over.is_set()
+        """Whether the turn has ended, for any reason."""
+        return self._stream.ended.is_set()
 
     @property
     def items(self) -> list[Item]:
-        """The prompt, and what has come of it so far."""
-        return list(as_items([self._course.folded]))
+        """The prompt and everything that followed so far."""
+        return list(as_items([self._stream.transcript_turn]))
 
     @property
     def text(self) -> str:
-        """What the agent has said so far: its messages, without thoughts."""
-        said = (
-            item for item in self._course.folded.items if isinstance(item, model.TranscriptMessage)
+        """The agent's messages so far, without thoughts."""
+        messages = (
+            item
+            for item in self._stream.transcript_turn.items
+            if isinstance(item, model.TranscriptMessage) and item.role is Role.AGENT
         )
-        # Rekindle tells the user in a message of its own that it helped out.
-        own = (it for it in said if it.role is Role.AGENT and "rekindle" not in it.meta)
-        return "\n\n".join(message.text for message in own)
+        # Rekindle reports a handover in a message of its own.
+        return "\n\n".join(it.text for it in messages if "rekindle" not in it.meta)
 
     def cancel(self) -> None:
-        """Ask the agent to stop, once. It still tells how that ends: `await` it for that."""
-        if not self.is_over and not self._course.is_cancelled:
-            self._course.is_cancelled = True
+        """Ask the agent to stop. The turn runs until the agent ends it; await it for its end."""
+        if not self.is_over and not self._stream.is_cancelled:
+            self._stream.is_cancelled = True
             self._cancel()
 
     def updates(self) -> AsyncIterator[Json]:
         """Return the updates from now on, as the agent sends them in its version."""
-        return self._course.read_raw()
+        return self._stream.read_updates()
 
     def __aiter__(self) -> AsyncIterator[Event]:
-        return self._course.read()
+        return self._stream.read_events()
 
     def __await__(self) -> Generator[Any, None, str]:
-        return self._course.wait().__await__()
+        return self._stream.wait().__await__()

@@ -1,15 +1,16 @@
-"""Examining an ACP agent from the client's side: whether it keeps the rules of sessions.
+"""Check from the client's side whether an ACP agent follows the protocol's rules for sessions.
 
-It needs no model: what needs a turn is skipped where the agent cannot run one. It knows nothing
-of how a report is shown, and nothing of Rekindle's store.
+No model is needed: requirements that need a turn are skipped if the agent cannot run one. The
+package knows nothing of how a report is shown, and nothing of Rekindle's store.
 """
 
 from rekindle.conformance.report import (
+    CheckReport,
     Evidence,
-    Finding,
-    Found,
+    FaultSummary,
+    RequirementResult,
     Verdict,
-    counted,
+    format_fault,
     is_failure,
     is_warning,
 )
@@ -18,30 +19,30 @@ from rekindle.conformance.requirements import (
     NOT_WHOLE,
     REQUIREMENTS,
     SCENARIOS,
-    Level,
     Requirement,
+    RequirementLevel,
 )
-from rekindle.conformance.session_runner import LONG_PROMPT, PATIENCE, PROMPT, Settings
-from rekindle.conformance.suite import Report, examine
+from rekindle.conformance.session_runner import LONG_PROMPT, PROMPT, TIMEOUT, CheckSettings
+from rekindle.conformance.suite import run_check
 
 __all__ = [
     "LONG_PROMPT",
     "NOT_JUDGED",
     "NOT_WHOLE",
-    "PATIENCE",
     "PROMPT",
     "REQUIREMENTS",
     "SCENARIOS",
+    "TIMEOUT",
+    "CheckReport",
+    "CheckSettings",
     "Evidence",
-    "Finding",
-    "Found",
-    "Level",
-    "Report",
+    "FaultSummary",
     "Requirement",
-    "Settings",
+    "RequirementLevel",
+    "RequirementResult",
     "Verdict",
-    "counted",
-    "examine",
+    "format_fault",
     "is_failure",
     "is_warning",
+    "run_check",
 ]

@@ -1,135 +1,138 @@
-"""What a run of updates tells, so far as it must be the same when it is told again.
+"""A digest of a conversation: the parts that must be the same in a replay.
 
-That is who said what, in which order, and which tool calls there were. Thoughts, plans and the
-looks of a tool call may differ: agents keep them for a while, or tell them shorter.
+These are the messages of user and agent, in order, and the tool calls. Thoughts, plans and the
+details of a tool call may differ: agents keep them for a while, or shorten them.
 """
 
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from rekindle.acp import methods
-from rekindle.conformance.trace import Json, Line
+from rekindle.conformance.rules.vocabulary import TOOL_CALLS
+from rekindle.conformance.trace import Json, TraceLine
 from rekindle.jsonvalue import as_array, as_object, as_str, encode
 
 USER = "user"
 AGENT = "agent"
 TOOL = "tool call"
-_ROLES = dict.fromkeys(methods.USER_MESSAGE_KINDS, USER) | dict.fromkeys(
-    methods.AGENT_MESSAGE_KINDS, AGENT
-)
-_LONGEST_SHOWN = 80
+_ROLES = {
+    "user_message": USER,
+    "user_message_chunk": USER,
+    "agent_message": AGENT,
+    "agent_message_chunk": AGENT,
+}
+_MAX_SHOWN = 80
 
 
-class Item(Struct):
-    """One thing that was told: what a role said, or a tool call and how it stands."""
+class DigestItem(Struct):
+    """The text of one or more messages of a role, or the status of a tool call."""
 
     role: str
-    words: str
+    text: str
     id: str | None = None
 
 
-def told(updates: Iterable[Line]) -> list[Item]:
-    """Fold updates into what they tell. Neighbours of the same role are one."""
-    items: list[Item] = []
+def digest_updates(updates: Iterable[TraceLine]) -> list[DigestItem]:
+    """Return the digest of updates. Neighbouring messages of the same role become one item."""
+    items: list[DigestItem] = []
     for line in updates:
-        if line.kind in methods.TOOL_CALL_KINDS:
-            _take_call(items, line.update)
+        if line.kind in TOOL_CALLS:
+            _add_tool_call(items, line.update)
         elif line.kind in _ROLES:
-            _take_message(items, _ROLES[line.kind], line.update)
-    return _joined(items)
+            _add_message(items, _ROLES[line.kind], line.update)
+    return _join(items)
 
 
-def _take_call(items: list[Item], update: Json) -> None:
+def _add_tool_call(items: list[DigestItem], update: Json) -> None:
     call_id = as_str(update.get("toolCallId"))
     status = as_str(update.get("status")) or ""
     for item in items:
         if item.role == TOOL and item.id == call_id:
-            item.words = status or item.words
+            item.text = status or item.text
             return
-    items.append(Item(TOOL, status, call_id))
+    items.append(DigestItem(TOOL, status, call_id))
 
 
-def _take_message(items: list[Item], role: str, update: Json) -> None:
+def _add_message(items: list[DigestItem], role: str, update: Json) -> None:
     message_id = as_str(update.get("messageId"))
     content = update.get("content")
     is_whole = not update["sessionUpdate"].endswith("_chunk")
-    words = "".join(map(_words, as_array(content))) if is_whole else _words(content)
+    text = "".join(map(_text, as_array(content))) if is_whole else _text(content)
     for item in items:
         if message_id is not None and (item.role, item.id) == (role, message_id):
             if not is_whole:
-                item.words += words
+                item.text += text
             elif "content" in update:
-                item.words = words
+                item.text = text
             return
-    items.append(Item(role, words, message_id))
+    items.append(DigestItem(role, text, message_id))
 
 
-def _words(block: object) -> str:
+def _text(block: object) -> str:
     content = as_object(block)
-    words = as_str(content.get("text"))
-    return words if words is not None else encode(content).decode("utf-8", "replace")
+    text = as_str(content.get("text"))
+    return text if text is not None else encode(content).decode("utf-8", "replace")
 
 
-def _joined(items: Iterable[Item]) -> list[Item]:
-    result: list[Item] = []
+def _join(items: Iterable[DigestItem]) -> list[DigestItem]:
+    result: list[DigestItem] = []
     for item in items:
-        if item.role != TOOL and not item.words:
+        if item.role != TOOL and not item.text:
             continue
         if result and item.role == result[-1].role != TOOL:
-            result[-1].words += item.words
+            result[-1].text += item.text
         else:
-            result.append(Item(item.role, item.words, item.id))
+            result.append(DigestItem(item.role, item.text, item.id))
     for item in result:
-        item.words = item.words.strip()
-    return [it for it in result if it.role == TOOL or it.words]
+        item.text = item.text.strip()
+    return [it for it in result if it.role == TOOL or it.text]
 
 
-def of_turn(prompt: str, updates: Iterable[Line]) -> list[Item]:
-    """Return what a turn has told live. The user's words are those that were sent."""
-    answer = [it for it in told(updates) if it.role != USER]
-    return [Item(USER, prompt.strip()), *_joined(answer)]
+def digest_turn(prompt: str, updates: Iterable[TraceLine]) -> list[DigestItem]:
+    """Return the digest of a live turn. The user's message is the prompt that was sent."""
+    answer = [it for it in digest_updates(updates) if it.role != USER]
+    return [DigestItem(USER, prompt.strip()), *_join(answer)]
 
 
-def difference(expected: Sequence[Item], came: Sequence[Item]) -> str | None:
-    """Say where one telling parts from another; None if it does not.
+def find_difference(expected: Sequence[DigestItem], came: Sequence[DigestItem]) -> str | None:
+    """Describe the first difference of two digests, or return None.
 
-    The agent may say something more at the end: it has no other way to tell the user of what is
-    the matter right now.
+    The agent may add text at the end: it has no other way to inform the user about its present
+    state.
     """
     last = len(expected)
     for place, (one, other) in enumerate(zip(expected, came, strict=False), 1):
         may_go_on = place == last == len(came) and one.role == AGENT
-        if one.role == other.role and _is_told(one.words, other.words, may_go_on=may_go_on):
+        if one.role == other.role and _matches(one.text, other.text, may_go_on=may_go_on):
             continue
-        return f"at place {place}, {_parting(one, other)}"
+        return f"at place {place}, {_describe_difference(one, other)}"
     if len(came) < last:
-        return f"{shown(expected[len(came)])} is missing, at place {len(came) + 1}"
+        return f"{describe_item(expected[len(came)])} is missing, at place {len(came) + 1}"
     if more := [it for it in came[last:] if it.role != AGENT]:
-        return f"{shown(more[0])} came, and was never said"
+        return f"{describe_item(more[0])} came, and was never said"
     return None
 
 
-def _is_told(expected: str, came: str, *, may_go_on: bool) -> bool:
+def _matches(expected: str, came: str, *, may_go_on: bool) -> bool:
     return came == expected or (may_go_on and came.startswith(expected))
 
 
-def _parting(one: Item, other: Item) -> str:
-    """Show two items where they part."""
+def _describe_difference(one: DigestItem, other: DigestItem) -> str:
+    """Show two items from shortly before the place where they differ."""
     since = 0
     if one.role == other.role:
         since = next(
-            (at for at, (a, b) in enumerate(zip(one.words, other.words, strict=False)) if a != b),
-            min(len(one.words), len(other.words)),
+            (at for at, (a, b) in enumerate(zip(one.text, other.text, strict=False)) if a != b),
+            min(len(one.text), len(other.text)),
         )
-        since = max(0, since - _LONGEST_SHOWN // 2)
-    return f"{shown(one, since)} was expected, and {shown(other, since)} came"
+        since = max(0, since - _MAX_SHOWN // 2)
+    return f"{describe_item(one, since)} was expected, and {describe_item(other, since)} came"
 
 
-def shown(item: Item, since: int = 0) -> str:
-    """Name an item in words, from some place on."""
-    words = item.words[since : since + _LONGEST_SHOWN]
+def describe_item(item: DigestItem, since: int = 0) -> str:
+    """Describe an item for people, with its text from `since` on."""
+    text = item.text[since : since + _MAX_SHOWN]
     head = "…" if since else ""
-    tail = "…" if since + _LONGEST_SHOWN < len(item.words) else ""
-    words = f"{head}{words}{tail}"
-    return f"the {item.role} {words!r}" if item.role == TOOL else f"the {item.role}'s {words!r}"
+    tail = "…" if since + _MAX_SHOWN < len(item.text) else ""
+    text = f"{head}{text}{tail}"
+    return f"the {item.role} {text!r}" if item.role == TOOL else f"the {item.role}'s {text!r}"

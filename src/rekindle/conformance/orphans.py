@@ -1,7 +1,7 @@
-"""Ending all that an agent has started, also what has left its process group.
+"""Kill all processes of an agent, including processes that left its process group.
 
-Linux gives us what has lost its parent, if we ask for it. Elsewhere, what hides in a group of its
-own is not found.
+On Linux this process becomes the parent of orphans. On other systems, processes that moved to
+another group are not found.
 """
 
 import ctypes
@@ -14,24 +14,24 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _PR_SET_CHILD_SUBREAPER = 36
-_ROUNDS = 100
-_TICK = 0.01
+_MAX_ROUNDS = 100
+_POLL_SECONDS = 0.01
 _ZOMBIE = "Z"
 
 
 @contextmanager
-def ended() -> Generator[None]:
-    """End what was started meanwhile. Only for a process that has no other children."""
-    is_found = _adopt()
+def killed_at_exit() -> Generator[None]:
+    """Kill all descendants that the block has started. The caller must have no other children."""
+    is_subreaper = _become_subreaper()
     try:
         yield
     finally:
-        if is_found:
-            _end_all()
+        if is_subreaper:
+            _kill_descendants()
 
 
-def _adopt() -> bool:
-    """Become the parent of what loses its own; tell whether that can be."""
+def _become_subreaper() -> bool:
+    """Become the parent of orphaned descendants; return whether the system allows it."""
     if sys.platform != "linux":
         return False
     with suppress(OSError, AttributeError):
@@ -39,20 +39,20 @@ def _adopt() -> bool:
     return False
 
 
-def _end_all() -> None:
-    """Kill what is below us; what it starts meanwhile is found in the next round."""
-    for _ in range(_ROUNDS):
+def _kill_descendants() -> None:
+    """Kill all descendants. The next round finds processes that started meanwhile."""
+    for _ in range(_MAX_ROUNDS):
         alive = _descendants()
         for pid in alive:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        _take_in()
+        _reap()
         if not alive:
             return
-        time.sleep(_TICK)
+        time.sleep(_POLL_SECONDS)
 
 
-def _take_in() -> None:
+def _reap() -> None:
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -62,7 +62,7 @@ def _descendants() -> list[int]:
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError):
-            pid, parent, state = _read(path)
+            pid, parent, state = _read_stat(path)
             if state != _ZOMBIE:
                 children.setdefault(parent, []).append(pid)
     found: list[int] = []
@@ -74,8 +74,8 @@ def _descendants() -> list[int]:
     return found
 
 
-def _read(path: Path) -> tuple[int, int, str]:
-    # The name stands in parentheses, and may have any in it.
+def _read_stat(path: Path) -> tuple[int, int, str]:
+    # The name of the program is in parentheses, and may contain any characters.
     before, _, rest = path.read_text(encoding="utf-8", errors="replace").rpartition(")")
     state, parent = rest.split()[:2]
     return int(before.split()[0]), int(parent), state

@@ -1,23 +1,23 @@
-"""What was found: a verdict on each requirement, with what shows it. Knows no agent."""
+"""The results of a check: a verdict on each requirement, with evidence. Knows no agent."""
 
 from collections.abc import Iterable
 from enum import StrEnum
 
 from msgspec import Struct
 
-from rekindle.conformance.requirements import Level, Requirement
-from rekindle.conformance.trace import Line
-from rekindle.text.redact.secrets import mask
+from rekindle.conformance.requirements import Requirement, RequirementLevel
+from rekindle.conformance.trace import TraceLine
+from rekindle.text.redact.detect import mask
 
-_LONGEST = 600
-_MOST_LINES = 8
-_MOST_FAULTS = 10
+_MAX_LINE_LENGTH = 600
+_MAX_LINES = 8
+_MAX_FAULTS = 10
 
 
 class Verdict(StrEnum):
-    """How an agent stands to a requirement."""
+    """The outcome for a requirement."""
 
-    PASS = "pass"  # noqa: S105 - it is no password
+    PASS = "pass"  # noqa: S105 - not a password
     FAIL = "fail"
     NOT_OFFERED = "not offered"
     NOT_SEEN = "not seen"
@@ -25,143 +25,163 @@ class Verdict(StrEnum):
 
 
 class Fault(Struct, frozen=True):
-    """What is wrong, in words, and the lines that show it."""
+    """A description of an error of the agent, and the lines that show it."""
 
-    words: str
-    lines: tuple[Line, ...] = ()
+    message: str
+    lines: tuple[TraceLine, ...] = ()
 
 
 class Evidence(Struct, frozen=True):
-    """A line as it is shown: cut, and with secrets hidden."""
+    """A line of a report: shortened, and with secrets masked."""
 
     is_sent: bool
     at: float
     line: str
 
 
-class Found(Struct, frozen=True):
-    """One thing that is wrong, how often it was met with, and what shows it the first time."""
+class FaultSummary(Struct, frozen=True):
+    """A fault, how often it occurred, and the lines of its first occurrence."""
 
-    words: str
+    message: str
     times: int
     evidence: tuple[Evidence, ...]
 
 
-class Finding(Struct, frozen=True):
-    """A verdict on one requirement. `words` say why, unless it is met, and may quote the agent."""
+class RequirementResult(Struct, frozen=True):
+    """The verdict on one requirement. Unless it is `pass`, `reason` explains it."""
 
     requirement: Requirement
     verdict: Verdict
-    words: str = ""
-    faults: tuple[Found, ...] = ()
-    """All that is wrong, each once."""
-    unnamed: int = 0
-    """How many more there are, of so many that they are not told."""
+    reason: str = ""
+    faults: tuple[FaultSummary, ...] = ()
+    """The faults, each once."""
+    omitted_faults: int = 0
+    """The number of faults beyond the limit."""
 
 
-class _Faults:
-    """What is wrong with one requirement: what was said once is counted."""
+class CheckReport(Struct, frozen=True, kw_only=True):
+    """The results of a check."""
+
+    protocol: int
+    agent: tuple[str, str]
+    """The agent's name and version; empty if it does not send them."""
+    results: tuple[RequirementResult, ...]
+    seconds: float
+    obstacle: str = ""
+    """Why the check ended early; empty if it did not."""
+    no_turns: str = ""
+    """Why the agent cannot run a turn; empty if it can."""
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether the check was complete and no MUST failed."""
+        return not self.obstacle and not any(map(is_failure, self.results))
+
+
+class _FaultCounter:
+    """The faults of one requirement, by message."""
 
     def __init__(self) -> None:
-        self.found: dict[str, tuple[int, Fault]] = {}
-        self.unnamed = 0
+        self.counts: dict[str, tuple[int, Fault]] = {}
+        self.omitted = 0
 
     def add(self, fault: Fault) -> None:
-        times, first = self.found.get(fault.words, (0, fault))
-        if times or len(self.found) < _MOST_FAULTS:
-            self.found[fault.words] = times + 1, first
+        times, first = self.counts.get(fault.message, (0, fault))
+        if times or len(self.counts) < _MAX_FAULTS:
+            self.counts[fault.message] = times + 1, first
         else:
-            self.unnamed += 1
+            self.omitted += 1
 
 
-class Ledger:
-    """The verdicts of a run. What was found wrong once stays wrong."""
+class CheckResults:
+    """Collects the verdicts during a check. A requirement that failed once stays failed."""
 
     def __init__(self, requirements: Iterable[Requirement]) -> None:
         self._requirements = {it.name: it for it in requirements}
-        self._faults: dict[str, _Faults] = {}
-        self._unjudged: dict[str, tuple[Verdict, str]] = {}
+        self._faults: dict[str, _FaultCounter] = {}
+        self._unchecked: dict[str, tuple[Verdict, str]] = {}
 
-    def judge(self, name: str, faults: Iterable[Fault]) -> bool:
-        """Note what is wrong with a requirement; nothing means that it is met. Tell if it is.
+    def check(self, name: str, faults: Iterable[Fault]) -> bool:
+        """Add the faults of a requirement, and return whether there were none.
 
-        Only for what was put to the test: what never came up is neither right nor wrong.
+        Call it only for requirements that were tested: without faults, the requirement passes.
+        Requirements of the other version are ignored.
         """
         if name not in self._requirements:
-            return True  # of the other version
-        noted = self._faults.setdefault(name, _Faults())
+            return True
+        counter = self._faults.setdefault(name, _FaultCounter())
         is_met = True
         for fault in faults:
-            noted.add(fault)
+            counter.add(fault)
             is_met = False
         return is_met
 
     def skip(self, name: str, reason: str) -> None:
-        """Note why a requirement could not be judged."""
-        self._unjudged.setdefault(name, (Verdict.SKIPPED, reason))
+        """Note why a requirement could not be checked."""
+        self._unchecked.setdefault(name, (Verdict.SKIPPED, reason))
 
-    def miss(self, name: str, reason: str) -> None:
+    def not_offered(self, name: str, reason: str) -> None:
         """Note that the agent does not offer what a requirement is about."""
-        self._unjudged.setdefault(name, (Verdict.NOT_OFFERED, reason))
+        self._unchecked.setdefault(name, (Verdict.NOT_OFFERED, reason))
 
-    def unseen(self, name: str, reason: str) -> None:
+    def not_seen(self, name: str, reason: str) -> None:
         """Note that what a requirement is about did not occur."""
-        self._unjudged.setdefault(name, (Verdict.NOT_SEEN, reason))
+        self._unchecked.setdefault(name, (Verdict.NOT_SEEN, reason))
 
-    def end(self, scenario: str, reason: str, verdict: Verdict = Verdict.SKIPPED) -> None:
-        """Note why the rest of a scenario was not judged."""
+    def end_scenario(self, scenario: str, reason: str, verdict: Verdict = Verdict.SKIPPED) -> None:
+        """Give the remaining requirements of a scenario a verdict."""
         for requirement in self._requirements.values():
             if requirement.scenario == scenario:
-                self._unjudged.setdefault(requirement.name, (verdict, reason))
+                self._unchecked.setdefault(requirement.name, (verdict, reason))
 
-    def findings(self) -> list[Finding]:
-        """Return a verdict on everything that was met with, in the order of the requirements."""
-        known = self._faults.keys() | self._unjudged.keys()
-        return [self._finding(it) for name, it in self._requirements.items() if name in known]
+    def results(self) -> list[RequirementResult]:
+        """Return the results so far, in the order of the requirements."""
+        known = self._faults.keys() | self._unchecked.keys()
+        return [self._result(it) for name, it in self._requirements.items() if name in known]
 
-    def _finding(self, requirement: Requirement) -> Finding:
-        noted = self._faults.get(requirement.name)
-        if noted is None:
-            verdict, reason = self._unjudged[requirement.name]
-            return Finding(requirement, verdict, mask(reason))
-        if not noted.found:
-            return Finding(requirement, Verdict.PASS)
-        found = tuple(
-            Found(mask(words), times, shown(fault.lines))
-            for words, (times, fault) in noted.found.items()
+    def _result(self, requirement: Requirement) -> RequirementResult:
+        counter = self._faults.get(requirement.name)
+        if counter is None:
+            verdict, reason = self._unchecked[requirement.name]
+            return RequirementResult(requirement, verdict, mask(reason))
+        if not counter.counts:
+            return RequirementResult(requirement, Verdict.PASS)
+        faults = tuple(
+            FaultSummary(mask(message), times, as_evidence(fault.lines))
+            for message, (times, fault) in counter.counts.items()
         )
-        more = [f"and {noted.unnamed} more"] if noted.unnamed else []
-        words = "; ".join([*map(counted, found), *more])
-        return Finding(requirement, Verdict.FAIL, words, found, noted.unnamed)
+        more = [f"and {counter.omitted} more"] if counter.omitted else []
+        reason = "; ".join([*map(format_fault, faults), *more])
+        return RequirementResult(requirement, Verdict.FAIL, reason, faults, counter.omitted)
 
 
-def counted(found: Found) -> str:
-    """Say what is wrong, and how often if that is more than once."""
-    return found.words if found.times == 1 else f"{found.words} ({found.times} times)"
+def format_fault(fault: FaultSummary) -> str:
+    """Return the message of a fault, with its count if that is more than one."""
+    return fault.message if fault.times == 1 else f"{fault.message} ({fault.times} times)"
 
 
-def shown(lines: Iterable[Line]) -> tuple[Evidence, ...]:
-    """Return lines as evidence; of many, the first and the last."""
+def as_evidence(lines: Iterable[TraceLine]) -> tuple[Evidence, ...]:
+    """Return lines as evidence. Of many, only the first and the last are kept."""
     whole = list(lines)
-    half = _MOST_LINES // 2
-    some = whole if len(whole) <= _MOST_LINES else [*whole[:half], *whole[-half:]]
-    return tuple(Evidence(it.is_sent, round(it.at, 3), _cut(it.data)) for it in some)
+    half = _MAX_LINES // 2
+    some = whole if len(whole) <= _MAX_LINES else [*whole[:half], *whole[-half:]]
+    return tuple(Evidence(it.is_sent, round(it.at, 3), _shorten(it.data)) for it in some)
 
 
-def _cut(data: bytes) -> str:
-    # Masked before it is cut: half a key looks like none.
-    words = mask(data.decode("utf-8", "replace"))
-    if len(words) <= _LONGEST:
-        return words
-    half = _LONGEST // 2
-    return f"{words[:half]} … {words[-half:]}"
+def _shorten(data: bytes) -> str:
+    # Secrets are masked first, because half a secret is not recognised.
+    text = mask(data.decode("utf-8", "replace"))
+    if len(text) <= _MAX_LINE_LENGTH:
+        return text
+    half = _MAX_LINE_LENGTH // 2
+    return f"{text[:half]} … {text[-half:]}"
 
 
-def is_warning(finding: Finding) -> bool:
-    """Tell whether a finding is wrong, but no reason to fail."""
-    return finding.verdict is Verdict.FAIL and finding.requirement.level is Level.SHOULD
+def is_warning(result: RequirementResult) -> bool:
+    """Return whether a result is a failed SHOULD."""
+    return result.verdict is Verdict.FAIL and result.requirement.level is RequirementLevel.SHOULD
 
 
-def is_failure(finding: Finding) -> bool:
-    """Tell whether a finding is a reason to fail."""
-    return finding.verdict is Verdict.FAIL and finding.requirement.level is Level.MUST
+def is_failure(result: RequirementResult) -> bool:
+    """Return whether a result is a failed MUST."""
+    return result.verdict is Verdict.FAIL and result.requirement.level is RequirementLevel.MUST

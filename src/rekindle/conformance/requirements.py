@@ -1,8 +1,8 @@
-"""What an agent is held to, as data. `docs/check.md` tells it in prose; a test compares the two.
+"""The requirements as data. `docs/check.md` describes them; a test compares the two.
 
-`numbers` are those of our checklist of the specification (`tests/requirements.py`); those with
-a D are what the latest schemas changed in version 2. Some rules are not spelled out there, but
-follow from it: that what can be loaded outlives the process, for example.
+`numbers` refer to the checklist of the specification in `tests/requirements.py`. Numbers with a D
+are changes of version 2 in the latest schemas. Some requirements follow from the specification
+without being in it: for example, a session that can be loaded outlives the process.
 """
 
 from enum import StrEnum
@@ -14,37 +14,37 @@ _V1 = (1,)
 _V2 = (2,)
 
 
-class Level(StrEnum):
-    """How much a requirement matters."""
+class RequirementLevel(StrEnum):
+    """The level of a requirement, as in RFC 2119."""
 
     MUST = "MUST"
     SHOULD = "SHOULD"
 
 
 class Requirement(Struct, frozen=True):
-    """One thing that an agent has to do. The name's first part is the scenario that judges it."""
+    """One requirement. The first part of its name is the scenario that checks it."""
 
     name: str
-    level: Level
+    level: RequirementLevel
     numbers: tuple[str, ...]
     title: str
     versions: tuple[int, ...]
 
     @property
     def scenario(self) -> str:
-        """The scenario that judges it."""
+        """The scenario that checks it."""
         return self.name.partition(".")[0]
 
 
 def _must(name: str, numbers: str, title: str, versions: tuple[int, ...] = _BOTH) -> Requirement:
-    return Requirement(name, Level.MUST, tuple(numbers.split()), title, versions)
+    return Requirement(name, RequirementLevel.MUST, tuple(numbers.split()), title, versions)
 
 
 def _should(name: str, numbers: str, title: str, versions: tuple[int, ...] = _BOTH) -> Requirement:
-    return Requirement(name, Level.SHOULD, tuple(numbers.split()), title, versions)
+    return Requirement(name, RequirementLevel.SHOULD, tuple(numbers.split()), title, versions)
 
 
-# A row is to be compared with its neighbours.
+# One line for each, so that neighbours can be compared.
 # fmt: off
 REQUIREMENTS = (
     _must("greeting.version", "2", "the version that is asked for is answered, or the agent's own"),
@@ -174,7 +174,7 @@ NOT_JUDGED = {
     "D13": "it is the client that shows states",
     "D15": "an agent may tell things before the answer to `session/new`, or not",
 }
-"""The numbers of the checklist that nothing here judges, and why."""
+"""The numbers of the checklist without a requirement here, and the reasons."""
 
 NOT_WHOLE = {
     "2": "whether it is the highest, unless that is below the version that it is checked in",
@@ -203,11 +203,11 @@ NOT_WHOLE = {
     "D8": "which code a version has that is not served, as an agent may answer with its own",
     "D14": "whether it is the highest, unless that is below the version that it is checked in",
 }
-"""What of other numbers nothing here judges."""
+"""The parts of other numbers that no requirement checks."""
 
 SCENARIOS = tuple(dict.fromkeys(it.scenario for it in REQUIREMENTS))
 
 
 def of_version(protocol: int) -> list[Requirement]:
-    """Return what an agent is held to in a version of the protocol."""
+    """Return the requirements of a version of the protocol."""
     return [it for it in REQUIREMENTS if protocol in it.versions]

@@ -1,11 +1,11 @@
-"""A small ACP agent without a model: for the demo, for tests, for trying things out.
+"""A small ACP agent without a model, for the demo, for tests and for experiments.
 
-It is deterministic: words in a prompt choose what it does (see `scenes`). It speaks version 1 of
-the protocol, version 2, or whichever of them the client asks for. It uses the standard
-library alone and nothing else of Rekindle, so that it can stand for an agent somebody else wrote.
+It is deterministic: words in a prompt select its actions (see `actions`). It supports version 1 of
+the protocol, version 2, or both. It uses only the standard library and nothing else of Rekindle, so
+that it can represent any agent.
 """
 
+from rekindle.example_agent.agent import serve
 from rekindle.example_agent.options import LIFECYCLE, Options
-from rekindle.example_agent.serve import serve
 
 __all__ = ["LIFECYCLE", "Options", "serve"]

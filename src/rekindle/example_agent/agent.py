@@ -1,6 +1,8 @@
-"""The agent as one client meets it: it reads lines, and agrees on a version of the protocol."""
+"""The agent that a client connects to: the main loop, and the choice of a protocol version."""
 
-from rekindle.example_agent.form import Form
+import sys
+
+from rekindle.example_agent.handlers import Handlers
 from rekindle.example_agent.options import Options
 from rekindle.example_agent.params import read_version
 from rekindle.example_agent.rpc import (
@@ -14,68 +16,71 @@ from rekindle.example_agent.rpc import (
     as_rpc_error,
     decode,
 )
-from rekindle.example_agent.sessions import Sessions
-from rekindle.example_agent.v1 import FormV1
-from rekindle.example_agent.v2 import FormV2
+from rekindle.example_agent.session import SessionRegistry
+from rekindle.example_agent.version_1 import HandlersV1
+from rekindle.example_agent.version_2 import HandlersV2
 
-_FORMS = {1: FormV1, 2: FormV2}
+_STDOUT = 1
+_VERSIONS = {1: HandlersV1, 2: HandlersV2}
 
 
 class Agent:
-    """Answers one client. One thread calls `receive`; every turn has a thread of its own."""
+    """Serves one client. One thread calls `receive`; every turn has its own thread."""
 
     def __init__(self, connection: Connection, options: Options) -> None:
         self._connection = connection
-        self._sessions = Sessions(connection, options)
-        self._forms = {it: _FORMS[it](self._sessions, options) for it in options.versions}
-        self._form: Form = self._forms[max(self._forms)]
+        self._sessions = SessionRegistry(connection, options)
+        self._versions = {it: _VERSIONS[it](self._sessions, options) for it in options.versions}
+        self._handlers: Handlers = self._versions[max(self._versions)]
 
     def receive(self, line: bytes) -> None:
-        """Handle one line of the client's. Whatever it holds, it raises only BrokenPipeError."""
+        """Handle one line of the client. Raises only BrokenPipeError, for any input."""
         if not line.strip():
             return
         try:
             message = decode(line)
         except ValueError as error:
-            self._complain(RpcError(PARSE_ERROR, f"not JSON: {error}"))
+            self._send_error(RpcError(PARSE_ERROR, f"not JSON: {error}"))
             return
         match message:
-            case {"method": str(), "id": request_id} if not self._form.accepts_id(request_id):
-                self._complain(RpcError(INVALID_REQUEST, f"{request_id!r} cannot be an id"))
+            case {"method": str(), "id": request_id} if not self._handlers.accepts_id(request_id):
+                self._send_error(RpcError(INVALID_REQUEST, f"{request_id!r} cannot be an id"))
             case {"method": str(), "id": _}:
                 self._serve(Request(self._connection, message))
             case {"method": "session/cancel", "params": {"sessionId": str(session_id)}}:
                 self._sessions.cancel(session_id)
             case {"method": str()}:
-                pass  # a notification we do not know
+                pass  # an unknown notification
             case {"result": _} | {"error": _}:
-                self._connection.settle(message)
+                self._connection.resolve(message)
             case _:
-                self._complain(RpcError(INVALID_REQUEST, "not a JSON-RPC message"))
+                self._send_error(RpcError(INVALID_REQUEST, "not a JSON-RPC message"))
 
     def stop(self) -> None:
-        """Cancel every turn, and wait a moment for them to end."""
+        """Cancel all turns, and wait a short time for their end."""
         self._sessions.stop()
 
-    def _complain(self, error: RpcError) -> None:
+    def _send_error(self, error: RpcError) -> None:
         self._connection.send({"jsonrpc": "2.0", "id": None, "error": error.as_json()})
 
     def _serve(self, request: Request) -> None:
         try:
-            form = self._agreed(request) if request.method == "initialize" else self._form
-            form.methods.get(request.method, _refuse)(request)
-            self._form = form
+            handlers = (
+                self._negotiate(request) if request.method == "initialize" else self._handlers
+            )
+            handlers.methods.get(request.method, _refuse)(request)
+            self._handlers = handlers
         except BrokenPipeError:
             raise
-        except Exception as error:  # noqa: BLE001 - the client gets an answer, never a traceback
-            request.answer(as_rpc_error(error))
+        except Exception as error:  # noqa: BLE001 - the client receives an error response
+            request.respond(as_rpc_error(error))
 
-    def _agreed(self, request: Request) -> Form:
-        """Return the highest form that is not above the client's version."""
-        if list(self._forms) == [1]:
-            return self._form  # in version 1 an agent answers whatever version it is asked for
+    def _negotiate(self, request: Request) -> Handlers:
+        """Return the handlers of the highest version that is not above the client's."""
+        if list(self._versions) == [1]:
+            return self._handlers  # an agent of version 1 answers with 1 to any version
         requested = read_version(request.params)
-        supported = sorted(self._forms)
+        supported = sorted(self._versions)
         fitting = [version for version in supported if version <= requested]
         if not fitting:
             raise RpcError(
@@ -83,9 +88,28 @@ class Agent:
                 f"no version of the protocol up to {requested} is supported",
                 {"requested": requested, "supported": supported},
             )
-        return self._forms[fitting[-1]]
+        return self._versions[fitting[-1]]
 
 
 def _refuse(request: Request) -> None:
     data = {"method": request.method}
     raise RpcError(METHOD_NOT_FOUND, f"no method {request.method!r}", data)
+
+
+def serve(options: Options) -> int:
+    """Serve one client on stdin and stdout until it disconnects; return the exit code."""
+    try:
+        agent = Agent(Connection(_STDOUT), options)
+    except OSError as error:
+        sys.stderr.write(f"rekindle example-agent: cannot use the memory folder: {error}\n")
+        return 2
+    try:
+        for line in sys.stdin.buffer:
+            agent.receive(line)
+    except BrokenPipeError:
+        pass  # the client has closed its input: the same as the end of ours
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        agent.stop()
+    return 0

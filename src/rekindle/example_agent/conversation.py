@@ -1,21 +1,26 @@
-"""What the agent remembers of one session, and how it tells it again."""
+"""The memory of one session, and its file on disk."""
 
+import hashlib
+import os
+import re
+import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
-from rekindle.example_agent.dialect import number_chunk, user_message
 from rekindle.example_agent.rpc import Json, decode, encode
+from rekindle.example_agent.updates import number_chunk, user_message
 
 _FINAL = ("completed", "failed", "cancelled")
 
 
 class Conversation:
-    """A session's memory. Any thread may use it.
+    """The memory of one session. Any thread may use it.
 
-    The history holds updates as `dialect` has them, with two exceptions: a prompt is kept as
-    `{"prompt": blocks, "messageId"}`, and a count, which may be ten million chunks long, as
-    `{"count": how far, "messageId"}`.
+    The history consists of updates in the form of the module `updates`, with two exceptions. A
+    prompt is `{"prompt": blocks, "messageId"}`. A count, which may have ten million chunks, is
+    `{"count": last number, "messageId"}`.
     """
 
     def __init__(self, session_id: str, cwd: str) -> None:
@@ -29,23 +34,23 @@ class Conversation:
         self._lock = threading.Lock()
 
     def new_id(self, noun: str) -> str:
-        """Return an id that no other message or tool call has, in any session."""
+        """Return an id that is unique among messages and tool calls of all sessions."""
         with self._lock:
             self._last_id += 1
             return f"{self.session_id}/{noun}-{self._last_id}"
 
     def touch(self) -> None:
-        """Note that the session was used now."""
+        """Set the time of the last use to now."""
         self.updated_at = _now()
 
-    # Remembering.
+    # -- adding --
 
     def add_prompt(self, message_id: str, blocks: list[Json]) -> None:
-        """Remember a prompt."""
+        """Add a prompt."""
         self._append({"prompt": blocks, "messageId": message_id})
 
     def add_count(self, message_id: str, count: int) -> None:
-        """Remember how far a count has come."""
+        """Set the last number of a count."""
         with self._lock:
             if self._history and self._history[-1].get("messageId") == message_id:
                 self._history[-1]["count"] = count
@@ -53,7 +58,7 @@ class Conversation:
                 self._history.append({"count": count, "messageId": message_id})
 
     def add(self, update: Json) -> None:
-        """Remember an update, if it is of a kind that a replay tells."""
+        """Add an update, if it belongs to the replay."""
         match update["sessionUpdate"]:
             case "agent_message_chunk" | "agent_thought_chunk" | "tool_call":
                 self._append(dict(update))
@@ -76,7 +81,7 @@ class Conversation:
             call = next(it for it in reversed(self._history) if it.get("toolCallId") == call_id)
             call.update(update, sessionUpdate="tool_call")
 
-    # Telling.
+    # -- reading --
 
     def prompts(self) -> list[list[Json]]:
         """Return the blocks of every prompt, oldest first."""
@@ -84,14 +89,15 @@ class Conversation:
             return [entry["prompt"] for entry in self._history if "prompt" in entry]
 
     def open_calls(self) -> list[str]:
-        """Return the ids of the tool calls that have not ended."""
+        """Return the ids of the open tool calls."""
         with self._lock:
             return [entry["toolCallId"] for entry in self._history if _is_open(entry)]
 
     def replay(self, *, is_running: bool = False) -> Iterator[Json]:
-        """Yield the updates that tell the whole conversation again.
+        """Yield the updates that replay the whole conversation.
 
-        Where nothing is running, no tool call is open: a fork may have been taken from one.
+        If no turn is running, open tool calls become cancelled ones. A fork has such calls if its
+        source was working.
         """
         with self._lock:
             history = list(self._history)
@@ -107,10 +113,10 @@ class Conversation:
                 case _:
                     yield entry
 
-    # Keeping.
+    # -- saving --
 
     def snapshot(self) -> bytes:
-        """Return all of the memory, as one line of JSON."""
+        """Return the conversation as one line of JSON."""
         with self._lock:
             return encode(
                 {
@@ -132,20 +138,20 @@ class Conversation:
             ValueError: the line is not a snapshot.
 
         """
-        kept = decode(line)
+        snapshot = decode(line)
         try:
-            conversation = cls(kept["sessionId"], kept["cwd"])
-            conversation.title = kept["title"]
-            conversation.mode = kept["mode"]
-            conversation.updated_at = kept["updatedAt"]
-            conversation._last_id = kept["lastId"]
-            conversation._history = kept["history"]
+            conversation = cls(snapshot["sessionId"], snapshot["cwd"])
+            conversation.title = snapshot["title"]
+            conversation.mode = snapshot["mode"]
+            conversation.updated_at = snapshot["updatedAt"]
+            conversation._last_id = snapshot["lastId"]
+            conversation._history = snapshot["history"]
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a conversation: {error}") from error
         return conversation
 
     def fork(self, session_id: str, cwd: str) -> "Conversation":
-        """Return a copy that goes its own way from here."""
+        """Return an independent copy."""
         copy = Conversation.from_snapshot(self.snapshot())
         copy.session_id = session_id
         copy.cwd = cwd
@@ -163,3 +169,61 @@ def _is_open(entry: Json) -> bool:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+class ConversationFolder:
+    """A folder of conversations, one file each. Without a path it keeps nothing."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._saving = threading.Lock()
+        if folder is not None:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def save(self, conversation: Conversation) -> None:
+        """Write a conversation atomically."""
+        if self._folder is None:
+            return
+        path = self._folder / _file_name(conversation.session_id)
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        with self._saving:
+            unfinished.touch(mode=0o600)
+            unfinished.write_bytes(conversation.snapshot())
+            unfinished.replace(path)
+
+    def find(self, session_id: str) -> Conversation | None:
+        """Return the conversation of a session, or None if it cannot be read."""
+        if self._folder is None:
+            return None
+        found = _read(self._folder / _file_name(session_id))
+        return found if found and found.session_id == session_id else None
+
+    def delete(self, session_id: str) -> None:
+        """Delete a conversation, if it exists."""
+        if self._folder is not None:
+            (self._folder / _file_name(session_id)).unlink(missing_ok=True)
+
+    def __iter__(self) -> Iterator[Conversation]:
+        """Yield all readable conversations."""
+        if self._folder is None:
+            return
+        for path in self._folder.glob("*.json"):
+            if found := _read(path):
+                yield found
+
+
+def _read(path: Path) -> Conversation | None:
+    try:
+        return Conversation.from_snapshot(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"rekindle example-agent: cannot read {path}: {error}\n")
+        return None
+
+
+def _file_name(session_id: str) -> str:
+    """Return the file name of a session: its id if that is a safe name, otherwise a hash."""
+    if re.fullmatch(r"[a-z0-9-]{1,64}", session_id):
+        return f"{session_id}.json"
+    return f"{hashlib.sha256(session_id.encode(errors='surrogatepass')).hexdigest()}.json"

@@ -1,4 +1,4 @@
-"""What the command line can ask of the example agent."""
+"""The options of the example agent."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -7,7 +7,7 @@ LIFECYCLE = ("load", "resume", "list", "close", "delete", "fork")
 
 
 class Options(NamedTuple):
-    """The agent's manners. The defaults are those of the command line."""
+    """The behaviour of the agent. The defaults are those of the command line."""
 
     versions: tuple[int, ...] = (1,)
     offers: frozenset[str] = frozenset()

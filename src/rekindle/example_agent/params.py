@@ -1,4 +1,4 @@
-"""Reading the parameters of requests. What does not fit is refused, and the field named."""
+"""Read the parameters of requests. Invalid ones raise an error that names the field."""
 
 from pathlib import PurePath
 from typing import cast
@@ -9,7 +9,7 @@ _HIGHEST_VERSION = 65_535
 
 
 def invalid(field: str, message: str) -> RpcError:
-    """Return the error for a field that does not fit."""
+    """Return the error for an invalid field."""
     return RpcError(INVALID_PARAMS, f"{field} {message}", {"field": field})
 
 
@@ -23,7 +23,7 @@ def read_version(params: Json) -> int:
 
 
 def check_info(params: Json) -> None:
-    """Check `info`, by which the client says who it is."""
+    """Check `info`, the identity of the client."""
     match params.get("info"):
         case {"name": str(), "version": str()}:
             pass
@@ -50,21 +50,21 @@ def read_cwd(params: Json) -> str:
 
 
 def check_servers(params: Json, *, required: bool) -> None:
-    """Check `mcpServers`, which this agent has no use for."""
+    """Check the type of `mcpServers`, which this agent does not use."""
     servers = params.get("mcpServers", None if required else [])
     if not isinstance(servers, list):
         raise invalid("mcpServers", "must be an array")
 
 
-def check_roots_and_servers(params: Json) -> None:
-    """Check that the client asks for no more folders and no MCP servers: none is advertised."""
+def check_no_directories_or_servers(params: Json) -> None:
+    """Check that the client sends no additional folders and no MCP servers."""
     for field in ("additionalDirectories", "mcpServers"):
         if params.get(field) not in (None, []):
             raise invalid(field, "must be empty: this agent does not have the capability")
 
 
 def read_replay(params: Json) -> bool:
-    """Return whether `replayFrom` asks for the whole conversation. It can ask for nothing else."""
+    """Return whether `replayFrom` asks for the whole conversation, the only supported replay."""
     match params.get("replayFrom"):
         case None:
             return False
@@ -75,7 +75,7 @@ def read_replay(params: Json) -> bool:
 
 
 def read_list_filter(params: Json) -> str | None:
-    """Return the folder whose sessions are asked for, if it is one folder."""
+    """Return the folder to list, or None for all."""
     if params.get("cursor") is not None:
         raise invalid("cursor", "is unknown: there is only one page")
     return None if params.get("cwd") is None else read_cwd(params)

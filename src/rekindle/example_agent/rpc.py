@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0, one message a line. Knows nothing of ACP."""
+"""JSON-RPC 2.0, one message per line. Knows nothing of ACP."""
 
 import json
 import math
@@ -19,7 +19,7 @@ REQUEST_CANCELLED = -32800
 
 
 class RpcError(Exception):
-    """A request is answered with this error."""
+    """The error response to a request."""
 
     def __init__(self, code: int, message: str, data: Json | None = None) -> None:
         super().__init__(message)
@@ -27,7 +27,7 @@ class RpcError(Exception):
         self.data = data
 
     def as_json(self) -> Json:
-        """Return the error object of the answer."""
+        """Return the error object of the response."""
         error: Json = {"code": self.code, "message": str(self)}
         if self.data is not None:
             error["data"] = self.data
@@ -35,7 +35,7 @@ class RpcError(Exception):
 
 
 def as_rpc_error(error: Exception) -> RpcError:
-    """Return `error` as something that a client can be told."""
+    """Return an exception as an error for the client."""
     if isinstance(error, RpcError):
         return error
     return RpcError(INTERNAL_ERROR, f"{type(error).__name__}: {error}")
@@ -61,11 +61,11 @@ def encode(message: Json) -> bytes:
     try:
         return _encoder.encode(message).encode() + b"\n"
     except UnicodeEncodeError:
-        # Half a surrogate pair is legal in JSON, but only as an escape.
+        # JSON allows half a surrogate pair only as an escape.
         return json.dumps(message).encode() + b"\n"
 
 
-def decode(line: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
+def decode(line: bytes) -> Any:  # noqa: ANN401 - any JSON value
     """Return the value on `line`.
 
     Raises:
@@ -79,67 +79,67 @@ def decode(line: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
 
 
 class Reply:
-    """The client's answer to a request of ours, when it comes."""
+    """The client's response to a request of the agent, which may still be pending."""
 
     def __init__(self, request_id: int) -> None:
         self.request_id = request_id
         self._result: Any = None
         self._settled = threading.Event()
 
-    def settle(self, result: object) -> None:
-        """Wake whoever waits."""
+    def resolve(self, result: object) -> None:
+        """Set the result, and wake the waiting thread."""
         self._result = result
         self._settled.set()
 
-    def wait(self) -> Any:  # noqa: ANN401 - whatever the client answered
-        """Return the result, or None for an error or a reply that was given up."""
+    def wait(self) -> Any:  # noqa: ANN401 - any JSON value
+        """Wait, and return the result; None for an error or an abandoned request."""
         self._settled.wait()
         return self._result
 
 
 class Connection:
-    """The way to the client. Any thread may send; one thread settles replies."""
+    """The connection to the client. Any thread may send; one thread resolves replies."""
 
     def __init__(self, output: int) -> None:
-        self._output = output
+        self._terminal_output = output
         self._writing = threading.Lock()
-        # Our own requests count from 0, as the official SDKs' do.
-        self._asked = 0
+        # Ids start at 0, as in the official SDKs.
+        self._next_id = 0
         self._pending: dict[int, Reply] = {}
 
     def send(self, message: Json) -> None:
-        """Write one line. Returns when the operating system has all of it."""
+        """Write one line. Returns when the operating system has accepted all of it."""
         rest = memoryview(encode(message))
         with self._writing:
             while rest:
-                rest = rest[os.write(self._output, rest) :]
+                rest = rest[os.write(self._terminal_output, rest) :]
 
     def notify(self, method: str, params: Json) -> None:
         """Send a notification."""
         self.send({"jsonrpc": "2.0", "method": method, "params": params})
 
-    def ask(self, method: str, params: Json) -> Reply:
+    def send_request(self, method: str, params: Json) -> Reply:
         """Send a request."""
         with self._writing:
-            reply = self._pending[self._asked] = Reply(self._asked)
-            self._asked += 1
+            reply = self._pending[self._next_id] = Reply(self._next_id)
+            self._next_id += 1
         self.send({"jsonrpc": "2.0", "id": reply.request_id, "method": method, "params": params})
         return reply
 
-    def give_up(self, reply: Reply) -> bool:
-        """Wait for a reply no longer. Returns whether it was still to come."""
+    def abandon(self, reply: Reply) -> bool:
+        """Drop a pending reply; return whether it was still pending."""
         return self._pending.pop(reply.request_id, None) is not None
 
-    def settle(self, response: Json) -> None:
-        """Hand the client's response to whoever waits for it, if anyone does."""
+    def resolve(self, response: Json) -> None:
+        """Pass a response of the client to the thread that waits for it, if any."""
         request_id = response.get("id")
-        # `True == 1`, and a list is no key: only a plain integer can be an id of ours.
+        # Only a plain integer can be an id of ours: `True == 1`, and a list is not hashable.
         if type(request_id) is int and (reply := self._pending.pop(request_id, None)):
-            reply.settle(response.get("result"))
+            reply.resolve(response.get("result"))
 
 
 class Request:
-    """A request of the client, to be answered once."""
+    """A request of the client, which needs exactly one response."""
 
     def __init__(self, connection: Connection, message: Json) -> None:
         self._connection = connection
@@ -149,7 +149,7 @@ class Request:
 
     @property
     def params(self) -> Json:
-        """The request's parameters. Raises RpcError where they are no object."""
+        """The parameters. Raises RpcError if they are not an object."""
         params = self._params
         if params is None:
             return {}
@@ -157,11 +157,11 @@ class Request:
             raise RpcError(INVALID_PARAMS, "params must be an object", {"field": "params"})
         return cast("Json", params)
 
-    def answer(self, outcome: Json | RpcError) -> None:
-        """Answer with a result, or with an error."""
-        answer: Json = {"jsonrpc": "2.0", "id": self._id}
+    def respond(self, outcome: Json | RpcError) -> None:
+        """Send the response: a result or an error."""
+        response: Json = {"jsonrpc": "2.0", "id": self._id}
         if isinstance(outcome, RpcError):
-            answer["error"] = outcome.as_json()
+            response["error"] = outcome.as_json()
         else:
-            answer["result"] = outcome
-        self._connection.send(answer)
+            response["result"] = outcome
+        self._connection.send(response)

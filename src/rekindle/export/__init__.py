@@ -1,1 +1,1 @@
-"""Sessions told to others: as documents that people read, and as bundles that a store takes in."""
+"""Write sessions as documents: Markdown, HTML, JSON, and the updates of the protocol."""

@@ -1,9 +1,9 @@
-"""A session as the updates that a client would be told if it loaded it, one a line."""
+"""Export a session as the updates that a loading client receives, one per line."""
 
 from collections.abc import Iterable, Iterator
 
 from rekindle.acp.jsonrpc import update_line
-from rekindle.export.json_depth import flattened
+from rekindle.export.json_depth import flatten
 from rekindle.model import Session
 from rekindle.text.sanitize import escaped
 from rekindle.transcript.model import TranscriptTurn
@@ -15,7 +15,7 @@ from rekindle.transcript.replay_v2 import replay_v2
 def as_acp(
     session: Session, transcript: Transcript, turns: Iterable[TranscriptTurn], protocol: int
 ) -> Iterator[str]:
-    """Yield the lines, in that version of the protocol."""
+    """Yield the lines in a version of the protocol."""
     updates = (
         replay_v1(transcript, title=session.title)
         if protocol == 1
@@ -25,5 +25,5 @@ def as_acp(
         try:
             line = update_line(session.id, update)
         except RecursionError:
-            line = update_line(session.id, flattened(update))
+            line = update_line(session.id, flatten(update))
         yield f"{escaped(line.decode('utf-8', 'replace'))}\n"

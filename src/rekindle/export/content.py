@@ -1,29 +1,28 @@
-"""What a message or a tool call shows, as the few kinds of things that can be put on a page.
+"""Split the content of messages and tool calls into a few kinds of parts.
 
-Documents and terminals are made of them: what they say is one, and only how it looks differs.
+Documents and the terminal render these parts, each in its own way.
 """
 
 import base64
 import binascii
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from msgspec import Struct
 
-from rekindle.acp.terminal_output import Terminal
 from rekindle.acp.translate.diff import diff_to_v2
-from rekindle.export.json_depth import flattened
+from rekindle.export.json_depth import flatten
 from rekindle.export.labels import one_line
 from rekindle.jsonvalue import as_array, as_object, as_str
 from rekindle.text.sanitize import clean
-from rekindle.transcript.model import TranscriptMessage
+from rekindle.transcript.model import Terminals
 
 PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""What can be shown as a picture; not SVG, which can do more than be seen."""
-# To compare takes long where both texts are: who has a whole file changed wants to see it there.
-_MOST_TO_COMPARE = 200_000
+"""The image types that are shown as pictures. SVG is not one: it may contain scripts."""
+# Comparing longer texts takes too long.
+_MAX_COMPARED = 200_000
 _FENCED = re.compile(r"\s*(`{3,40})([\w+-]*)\n(.*?)\n?\1\s*", re.DOTALL)
 _MARKS = {
     "completed": "✓",
@@ -37,101 +36,96 @@ _FINAL = ("completed", "failed", "cancelled")
 
 
 class Prose(Struct, frozen=True):
-    """Words, as Markdown."""
+    """Text in Markdown."""
 
     text: str
 
 
 class Code(Struct, frozen=True):
-    """A text that is shown as it is."""
+    """Text that is shown verbatim."""
 
     text: str
     language: str = ""
 
 
 class Diff(Struct, frozen=True, kw_only=True):
-    """A patch, and what it does to which files."""
+    """A patch, and the files that it changes."""
 
     text: str
     about: str
-    is_made: bool
-    """Whether it is made of two texts: they may be parts of a file, so its numbers tell nothing."""
+    is_computed: bool
+    """Whether it was computed from two texts. They may be parts of a file, so its line numbers
+    mean nothing."""
 
 
 class Picture(Struct, frozen=True):
-    """A picture, as base64."""
+    """A picture in base64."""
 
     mime: str
     data: str
 
 
-class Link(Struct, frozen=True):
-    """Something that is elsewhere."""
+class LinkPart(Struct, frozen=True):
+    """A link to a resource."""
 
     uri: str
     name: str
 
 
 class Note(Struct, frozen=True):
-    """Something that cannot be shown, in words of ours."""
+    """A description of content that cannot be shown."""
 
     text: str
 
 
-Part = Prose | Code | Diff | Picture | Link | Note
-Terminals = Mapping[str, Terminal]
+Part = Prose | Code | Diff | Picture | LinkPart | Note
 
 
-class Call(Protocol):
-    """A tool call: one on record, or one that a client sees."""
+class ToolCallLike(Protocol):
+    """A tool call of a transcript or of the client API."""
 
     @property
     def id(self) -> str:
-        """What it is known by."""
+        """The id of the call."""
         ...
 
     @property
     def fields(self) -> dict[str, Any]:
-        """All that was told of it."""
+        """The fields of its updates, merged."""
         ...
 
     @property
     def outcome(self) -> str | None:
-        """What was answered when the agent asked for permission."""
+        """The user's answer to a permission request about it."""
         ...
 
 
-class Summary(Struct, frozen=True, kw_only=True):
-    """A tool call in a line."""
+class CallSummary(Struct, frozen=True, kw_only=True):
+    """The parts of a line about a tool call."""
 
     mark: str
     title: str
     status: str
     about: str
-    """What kind it is, and what the user said to it."""
+    """The kind of the call, and the user's answer to a permission request."""
     kind: str
-    """What kind it is, where the title does not say so."""
-
-
-def message_parts(message: TranscriptMessage) -> Iterator[Part]:
-    """Yield what a message shows."""
-    return block_parts(message.blocks)
+    """The kind of the call, if the title is not the kind."""
 
 
 def block_parts(blocks: Iterable[dict[str, Any]]) -> Iterator[Part]:
-    """Yield what content blocks show."""
+    """Yield the parts of content blocks."""
     for block in blocks:
         yield from _block_parts(block)
 
 
-def summary(call: Call) -> Summary:
-    """Return a tool call's title and how it ended."""
+def summarize(call: ToolCallLike) -> CallSummary:
+    """Return the parts of a line about a tool call."""
     fields = call.fields
     status = as_str(fields.get("status")) or "pending"
     kind = as_str(fields.get("kind")) or ""
     title = as_str(fields.get("title")) or kind or call.id
     kind = kind if kind not in {title, "other"} else ""
-    return Summary(
+    return CallSummary(
         mark=_MARKS.get(status, "?"),
         title=one_line(title),
         status=status,
@@ -140,20 +134,20 @@ def summary(call: Call) -> Summary:
     )
 
 
-def is_over(call: Call) -> bool:
-    """Tell whether nothing more will come of a tool call."""
+def is_over(call: ToolCallLike) -> bool:
+    """Return whether a tool call has ended."""
     return call.fields.get("status") in _FINAL
 
 
-def call_parts(call: Call, terminals: Terminals) -> Iterator[Part]:
-    """Yield what a tool call was given, and what came of it."""
-    if given := call.fields.get("rawInput"):
-        yield Code(pretty(given), "json")
+def call_parts(call: ToolCallLike, terminals: Terminals) -> Iterator[Part]:
+    """Yield the input of a tool call, and its result."""
+    if raw_input := call.fields.get("rawInput"):
+        yield Code(pretty(raw_input), "json")
     yield from result_parts(call, terminals)
 
 
-def result_parts(call: Call, terminals: Terminals) -> Iterator[Part]:
-    """Yield what came of a tool call."""
+def result_parts(call: ToolCallLike, terminals: Terminals) -> Iterator[Part]:
+    """Yield the result of a tool call."""
     content = [as_object(part) for part in as_array(call.fields.get("content"))]
     for part in content:
         yield from _call_part(part, terminals)
@@ -161,8 +155,8 @@ def result_parts(call: Call, terminals: Terminals) -> Iterator[Part]:
         yield Code(clean(output)) if isinstance(output, str) else Code(pretty(output), "json")
 
 
-def change_parts(call: Call) -> Iterator[Diff | Note]:
-    """Yield what a tool call changes in files, but not whole files."""
+def change_parts(call: ToolCallLike) -> Iterator[Diff | Note]:
+    """Yield the changes of files in the result of a tool call, but not whole files."""
     for part in map(as_object, as_array(call.fields.get("content"))):
         if part.get("type") == "diff":
             yield from (it for it in _diff(part) if not isinstance(it, Code))
@@ -182,28 +176,28 @@ def _call_part(part: dict[str, Any], terminals: Terminals) -> Iterator[Part]:
             yield Code(pretty(part), "json")
 
 
-def _unfenced(words: str) -> Code:
-    """Return what a tool has put out; agents often put it between fences."""
-    fenced = _FENCED.fullmatch(words)
-    return Code(fenced[3], fenced[2]) if fenced else Code(words)
+def _unfenced(text: str) -> Code:
+    """Return the output of a tool, without the code fence that some agents add."""
+    fenced = _FENCED.fullmatch(text)
+    return Code(fenced[3], fenced[2]) if fenced else Code(text)
 
 
 def _diff(part: dict[str, Any]) -> Iterator[Diff | Note | Code]:
     old, new = as_str(part.get("oldText")) or "", as_str(part.get("newText")) or ""
-    if len(old) + len(new) > _MOST_TO_COMPARE:
+    if len(old) + len(new) > _MAX_COMPARED:
         path = one_line(as_str(part.get("path")) or "a file")
         before, after = len(old.splitlines()), len(new.splitlines())
         yield Note(f"{path}: {before} lines became {after}, too long to compare")
         yield Code(clean(new))
         return
-    told = diff_to_v2(part)
-    about = one_line(", ".join(map(_change, map(as_object, as_array(told.get("changes"))))))
-    patch = as_str(as_object(told.get("patch")).get("text"))
+    diff = diff_to_v2(part)
+    about = one_line(", ".join(map(_change, map(as_object, as_array(diff.get("changes"))))))
+    patch = as_str(as_object(diff.get("patch")).get("text"))
     if patch is None:
         yield Note(about or "a change without a patch")
     else:
-        is_made = "changes" not in part
-        yield Diff(text=clean(patch).rstrip("\n"), about=about or "a file", is_made=is_made)
+        is_computed = "changes" not in part
+        yield Diff(text=clean(patch).rstrip("\n"), about=about or "a file", is_computed=is_computed)
 
 
 def _change(change: dict[str, Any]) -> str:
@@ -214,11 +208,11 @@ def _change(change: dict[str, Any]) -> str:
 
 def _block_parts(block: dict[str, Any]) -> Iterator[Part]:
     kind = as_str(block.get("type")) or "something"
-    words = as_str(block.get("text"))
+    text = as_str(block.get("text"))
     resource = as_object(block.get("resource"))
     uri = as_str(block.get("uri")) or as_str(resource.get("uri"))
-    if words is not None:
-        yield Prose(clean(words))
+    if text is not None:
+        yield Prose(clean(text))
         return
     if kind == "image" and (picture := _picture(block)):
         yield picture
@@ -226,7 +220,7 @@ def _block_parts(block: dict[str, Any]) -> Iterator[Part]:
         yield Note(_described(kind, block))
     if uri is not None:
         name = as_str(block.get("title")) or as_str(block.get("name")) or uri
-        yield Link(one_line(uri), one_line(name))
+        yield LinkPart(one_line(uri), one_line(name))
     if (inside := as_str(resource.get("text"))) is not None:
         yield Code(clean(inside))
 
@@ -247,12 +241,12 @@ def _described(kind: str, block: dict[str, Any]) -> str:
 
 
 def pretty(value: object) -> str:
-    """Return JSON for people."""
-    return clean(json.dumps(flattened(value), ensure_ascii=False, indent=2))
+    """Return indented JSON."""
+    return clean(json.dumps(flatten(value), ensure_ascii=False, indent=2))
 
 
 def compact(value: object) -> str:
-    """Return what a tool was given or gave, on one line."""
+    """Return the input or output of a tool on one line."""
     if isinstance(value, str):
         return one_line(value)
-    return one_line(json.dumps(flattened(value), ensure_ascii=False))
+    return one_line(json.dumps(flatten(value), ensure_ascii=False))

@@ -1,24 +1,13 @@
-"""Sessions, turns and items as plain data; docs/json.md tells what each name means."""
+"""Describe a session as plain data. docs/json.md documents the fields."""
 
 from typing import Any
 
 from rekindle.model import Origin, Session
 from rekindle.text.times import iso
-from rekindle.transcript.model import (
-    Gap,
-    HandoverItem,
-    Item,
-    OtherItem,
-    PlanItem,
-    ReminderItem,
-    ToolCallItem,
-    TranscriptMessage,
-    TranscriptTurn,
-)
 
 
 def describe(session: Session) -> dict[str, Any]:
-    """Return what is known of a session."""
+    """Return the fields of a session."""
     return {
         "id": session.id,
         "agentSessionId": session.agent_session_id,
@@ -52,38 +41,3 @@ def _describe_origin(origin: Origin | None) -> dict[str, Any] | None:
         "sha256": origin.sha256,
         "entries": origin.entries,
     }
-
-
-def describe_turn(turn: TranscriptTurn) -> dict[str, Any]:
-    """Return a turn."""
-    return {
-        "turn": turn.number,
-        "at": iso(turn.at_us),
-        "endedAt": iso(turn.ended_us) if turn.ended_us else None,
-        "stopReason": turn.stop_reason,
-        "error": turn.error,
-        "items": [_describe_item(item) for item in turn.items],
-    }
-
-
-def _describe_item(item: Item) -> dict[str, Any]:
-    return {**_described(item), "at": iso(item.at_us)}
-
-
-def _described(item: Item) -> dict[str, Any]:
-    match item:
-        case TranscriptMessage() if "rekindle" not in item.meta:
-            kind = {"type": "message", "role": item.role, "messageId": item.id}
-            return {**kind, "content": item.blocks}
-        case ToolCallItem():
-            kind = {"type": "tool_call", "toolCallId": item.id, "permission": item.outcome}
-            return {**item.fields, **kind}
-        case PlanItem():
-            return {"type": "plan", "entries": item.entries}
-        case OtherItem():
-            return {"type": "update", "update": item.update}
-        case Gap():
-            return {"type": "gap", "lostEntries": item.lost, "isDamage": item.is_damage}
-        # A client is told of a handover by a message.
-        case HandoverItem() | ReminderItem() | TranscriptMessage():
-            return {"type": "reminder" if isinstance(item, ReminderItem) else "handover"}

@@ -1,7 +1,7 @@
-"""A session as one HTML file that needs nothing else, and can do nothing but be read.
+"""Export a session as one HTML file without scripts and without external resources.
 
-No script, nothing from elsewhere: the file says so to the browser itself. All that was said is
-escaped; Markdown of the agent's is made into HTML by `rendering`, which knows a few tags only.
+The content security policy in the file forbids both. All texts are escaped. The agent's Markdown
+is rendered by `markdown_html`, which writes only a few tags.
 """
 
 import html
@@ -10,33 +10,32 @@ from collections.abc import Iterable, Iterator
 from rekindle.export.content import (
     Code,
     Diff,
-    Link,
+    LinkPart,
     Note,
     Part,
     Picture,
     Prose,
+    ToolCallLike,
+    block_parts,
     call_parts,
-    message_parts,
     pretty,
-    summary,
+    summarize,
 )
-from rekindle.export.labels import HANDOVER, REMINDER, agent, ending, one_line, stamp, steps
-from rekindle.export.markdown_html import link_ends, rendered
+from rekindle.export.labels import agent_label, ending, one_line, utc_label
+from rekindle.export.markdown_html import link_tags, render_markdown
 from rekindle.export.stylesheet import STYLESHEET
+from rekindle.export.views import (
+    Block,
+    Checklist,
+    RawUpdate,
+    Remark,
+    Speech,
+    ToolUse,
+    blocks_of,
+)
 from rekindle.model import Session
 from rekindle.text.times import iso
-from rekindle.transcript.model import (
-    Gap,
-    HandoverItem,
-    Item,
-    OtherItem,
-    PlanItem,
-    ReminderItem,
-    Role,
-    ToolCallItem,
-    TranscriptMessage,
-    TranscriptTurn,
-)
+from rekindle.transcript.model import Role, Terminals, TranscriptTurn
 from rekindle.transcript.reducer import Transcript
 from rekindle.transcript.titles import shorten
 
@@ -51,7 +50,7 @@ _escape = html.escape
 def as_html(
     session: Session, transcript: Transcript, turns: Iterable[TranscriptTurn]
 ) -> Iterator[str]:
-    """Yield the document."""
+    """Yield the parts of the document."""
     title = _escape(one_line(session.title or "Session"))
     yield (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -70,24 +69,24 @@ def as_html(
 
 
 def _about(session: Session) -> str:
-    told = {
-        "Agent": _escape(agent(session.agent)),
+    fields = {
+        "Agent": _escape(agent_label(session.agent)),
         "Folder": f"<code>{_escape(one_line(session.cwd or '?'))}</code>",
         "Session": f"<code>{_escape(one_line(session.id))}</code>",
         "Time": f"{_time(session.created_us)} to {_time(session.updated_us)}",
     }
-    rows = "".join(f"<dt>{name}</dt><dd>{words}</dd>\n" for name, words in told.items())
+    rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>\n" for name, value in fields.items())
     return f"<dl>\n{rows}</dl>\n"
 
 
 def _contents(turns: list[TranscriptTurn]) -> Iterator[str]:
-    if len(turns) < 2:  # noqa: PLR2004 - one needs no list
+    if len(turns) < 2:  # noqa: PLR2004 - a single turn needs no list
         return
     yield "<nav>\n<details>\n<summary>Turns</summary>\n<ol>\n"
     for turn in turns:
-        first = next((item for item in turn.items if isinstance(item, TranscriptMessage)), None)
-        words = shorten(one_line(first.text)) if first else ""
-        yield f'<li><a href="#turn-{turn.number}" dir="auto">{_escape(words or "…")}</a></li>\n'
+        first = next(turn.messages, None)
+        text = shorten(one_line(first.text)) if first else ""
+        yield f'<li><a href="#turn-{turn.number}" dir="auto">{_escape(text or "…")}</a></li>\n'
     yield "</ol>\n</details>\n</nav>\n"
 
 
@@ -98,44 +97,40 @@ def _turn(turn: TranscriptTurn, transcript: Transcript) -> Iterator[str]:
         f"{_time(turn.at_us)}</h2>\n"
     )
     for item in turn.items:
-        yield from _item(item, transcript)
+        for block in blocks_of(item):
+            yield from _block(block, transcript.terminals)
     if end := ending(turn):
         kind = "problem" if end.is_problem else "note"
-        yield f'<p class="{kind}">{_escape(end.words)}</p>\n'
+        yield f'<p class="{kind}">{_escape(end.text)}</p>\n'
     yield "</section>\n"
 
 
-def _item(item: Item, transcript: Transcript) -> Iterator[str]:
-    match item:
-        case TranscriptMessage():
-            yield from _message(item)
-        case ToolCallItem():
-            yield from _call(item, transcript)
-        case PlanItem():
+def _block(block: Block, terminals: Terminals) -> Iterator[str]:
+    match block:
+        case Speech():
+            yield from _speech(block)
+        case ToolUse(call):
+            yield from _tool_call(call, terminals)
+        case Checklist(steps):
             yield '<ul class="plan">\n'
-            for step in steps(item):
+            for step in steps:
                 kind, mark = ("done", "☑") if step.is_done else ("open", "☐")
-                yield f'<li class="{kind}" dir="auto">{mark} {_escape(step.words)}</li>\n'
+                yield f'<li class="{kind}" dir="auto">{mark} {_escape(step.text)}</li>\n'
             yield "</ul>\n"
-        case OtherItem():
-            kind = _escape(one_line(str(item.update.get("sessionUpdate"))))
-            yield f'<details class="other"><summary>{kind}</summary>\n'
-            yield f"{_part(Code(pretty(item.update)))}</details>\n"
-        case HandoverItem():
-            yield f'<p class="note">{HANDOVER}</p>\n'
-        case ReminderItem():
-            yield f'<p class="note">{REMINDER}</p>\n'
-        case Gap():
-            yield f'<p class="problem">{item}</p>\n'
+        case Remark(text, is_problem):
+            yield f'<p class="{"problem" if is_problem else "note"}">{_escape(text)}</p>\n'
+        case RawUpdate(title, update):
+            yield f'<details class="other"><summary>{_escape(title)}</summary>\n'
+            yield f"{_part(Code(pretty(update)))}</details>\n"
 
 
-def _message(message: TranscriptMessage) -> Iterator[str]:
-    parts = list(message_parts(message))
-    match message.role:
+def _speech(speech: Speech) -> Iterator[str]:
+    parts = list(block_parts(speech.blocks))
+    match speech.role:
         case Role.USER:
             yield '<div class="user" dir="auto">\n'
             for part in parts:
-                # People write text, and would not want it to be read as Markdown.
+                # Users write plain text, which must not be rendered as Markdown.
                 is_text = isinstance(part, Prose)
                 yield f'<div class="text">{_escape(part.text)}</div>\n' if is_text else _part(part)
             yield "</div>\n"
@@ -149,12 +144,12 @@ def _message(message: TranscriptMessage) -> Iterator[str]:
             yield "</div>\n"
 
 
-def _call(call: ToolCallItem, transcript: Transcript) -> Iterator[str]:
-    shown = summary(call)
+def _tool_call(call: ToolCallLike, terminals: Terminals) -> Iterator[str]:
+    shown = summarize(call)
     status = shown.status if shown.status in _STATUSES else "other"
     about = f" <small>{_escape(shown.about)}</small>" if shown.about else ""
     title = f'<span class="mark">{shown.mark}</span> {_escape(shown.title)}{about}'
-    parts = list(call_parts(call, transcript.terminals))
+    parts = list(call_parts(call, terminals))
     if parts:
         yield f'<details class="call {status}"><summary>{title}</summary>\n'
         yield from map(_part, parts)
@@ -166,22 +161,22 @@ def _call(call: ToolCallItem, transcript: Transcript) -> Iterator[str]:
 def _part(part: Part) -> str:
     match part:
         case Prose():
-            return rendered(part.text)
+            return render_markdown(part.text)
         case Code():
             return f"<pre><code>{_escape(part.text)}</code></pre>\n"
         case Diff():
             return f'<pre class="diff"><code>{"".join(_lines(part))}</code></pre>\n'
         case Picture():
             return f'<p><img alt="" src="data:{part.mime};base64,{part.data}"></p>\n'
-        case Link():
+        case LinkPart():
             return _link(part)
         case Note():
             return f'<p class="note">{_escape(part.text)}</p>\n'
 
 
-def _link(link: Link) -> str:
-    opening, closing = link_ends(link.uri)
-    # Where no link leads, the reader is to see where it would.
+def _link(link: LinkPart) -> str:
+    opening, closing = link_tags(link.uri)
+    # The reader sees the address even if the link is not active.
     uri = f" <code>{_escape(link.uri)}</code>" if link.uri != link.name else ""
     return f'<p class="note">{opening}{_escape(link.name)}{closing}{uri}</p>\n'
 
@@ -196,4 +191,4 @@ def _lines(diff: Diff) -> Iterator[str]:
 
 
 def _time(at_us: int) -> str:
-    return f'<time datetime="{iso(at_us)}">{stamp(at_us)}</time>'
+    return f'<time datetime="{iso(at_us)}">{utc_label(at_us)}</time>'

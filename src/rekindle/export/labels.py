@@ -1,4 +1,4 @@
-"""What is said of a conversation in words of ours, wherever it is shown."""
+"""Rekindle's own texts about a conversation, shared by all documents and the terminal."""
 
 from collections.abc import Iterator
 
@@ -14,33 +14,33 @@ HANDOVER = "the agent did not remember this session, so it was told the record"
 REMINDER = "the agent was told again of what was cut off"
 
 
-def agent(identity: AgentIdentity) -> str:
-    """Name an agent, and its version."""
+def agent_label(identity: AgentIdentity) -> str:
+    """Return the name and version of an agent."""
     name = identity.name or identity.program or "unknown"
     return one_line(f"{name} {identity.version or ''}")
 
 
 class Ending(Struct, frozen=True):
-    """How a turn ended, in words."""
+    """The text for the end of a turn."""
 
-    words: str
+    text: str
     is_problem: bool = True
 
 
-class Step(Struct, frozen=True):
-    """A step of a plan."""
+class ChecklistStep(Struct, frozen=True):
+    """An entry of a plan."""
 
-    words: str
+    text: str
     status: str
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether it is completed."""
         return self.status == "completed"
 
 
 def ending(turn: TranscriptTurn) -> Ending | None:
-    """Say how a turn ended, where that is worth a word."""
+    """Return the text for the end of a turn; None if it ended normally."""
     if turn.error is not None:
         return failure(as_str(turn.error.get("message")))
     if turn.ended_us is None:
@@ -49,28 +49,28 @@ def ending(turn: TranscriptTurn) -> Ending | None:
 
 
 def failure(reason: str | None) -> Ending:
-    """Say that a turn failed."""
+    """Return the text for a turn that failed."""
     return Ending(one_line(f"failed: {reason or 'no reason given'}"))
 
 
 def stopped(reason: str | None) -> Ending | None:
-    """Say why a turn stopped, unless it did as it should."""
+    """Return the text for a stop reason; None if it is the normal one."""
     is_usual = reason in {None, "end_turn"}
     return None if is_usual else Ending(one_line(reason or ""), is_problem=False)
 
 
-def steps(plan: PlanItem) -> Iterator[Step]:
-    """Yield a plan's steps."""
-    for step in map(as_object, plan.entries):
-        words = one_line(as_str(step.get("content")) or "")
-        yield Step(words, as_str(step.get("status")) or "pending")
+def plan_steps(plan: PlanItem) -> Iterator[ChecklistStep]:
+    """Yield the entries of a plan."""
+    for entry in map(as_object, plan.entries):
+        text = one_line(as_str(entry.get("content")) or "")
+        yield ChecklistStep(text, as_str(entry.get("status")) or "pending")
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line."""
+    """Return a text on one line, without control characters."""
     return clean(" ".join(text.split()))
 
 
-def stamp(at_us: int) -> str:
-    """Write a time for people, wherever they are."""
+def utc_label(at_us: int) -> str:
+    """Return a time in UTC, for readers in any time zone."""
     return in_utc(at_us).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,7 +1,7 @@
-"""Markdown as HTML that is safe wherever it stands.
+"""Render Markdown as safe HTML.
 
-Only tags that are named here are ever written, with no attributes but those written here; all
-else is text, and escaped. HTML in Markdown is text. Links lead to the web or to mail, or nowhere.
+Only the tags and attributes in this module are ever written; everything else is escaped text,
+including HTML in the Markdown. A link is active only if it leads to the web or to mail.
 """
 
 import html
@@ -14,8 +14,8 @@ from markdown_it.token import Token
 
 from rekindle.text.sanitize import clean
 
-# What is longer is no Markdown that anybody wrote, and would take long to read as such.
-LONGEST_MARKDOWN = 200_000
+# A longer text was hardly written as Markdown, and would take long to parse.
+MAX_MARKDOWN = 200_000
 _SAFE_LINK = re.compile(r"(?:https?://|mailto:)[^\s]", re.IGNORECASE)
 _BLOCKS = frozenset(
     {
@@ -27,28 +27,28 @@ _HEADING = re.compile(r"h([1-6])")
 _HEADINGS_ABOVE = 2
 
 
-def rendered(words: str) -> str:
+def render_markdown(text: str) -> str:
     """Return Markdown as HTML."""
-    if len(words) > LONGEST_MARKDOWN:
-        return f"<pre>{html.escape(words)}</pre>"
-    return "".join(_tokens(parser().parse(words)))
+    if len(text) > MAX_MARKDOWN:
+        return f"<pre>{html.escape(text)}</pre>"
+    return "".join(_tokens(parser().parse(text)))
 
 
 @cache
 def parser() -> MarkdownIt:
-    """Return what reads Markdown. Tags are no part of it."""
+    """Return the parser. It reads HTML tags as text."""
     made = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    # What is no safe link is still read as one, so that its label can be shown.
+    # Unsafe links are parsed too, so that their labels can be shown.
     made.validateLink = lambda _: True  # pyright: ignore[reportAttributeAccessIssue]
     return made
 
 
 def _tokens(tokens: Iterable[Token]) -> Iterator[str]:
-    # Links may not nest in Markdown, so the last one opened is the one that ends.
+    # Links cannot be nested in Markdown, so one variable suffices.
     closing = ""
     for token in tokens:
         if token.type == "link_open":
-            opening, closing = link_ends(str(token.attrs.get("href", "")))
+            opening, closing = link_tags(str(token.attrs.get("href", "")))
             yield opening
         elif token.type == "link_close":
             yield closing
@@ -73,19 +73,19 @@ def _token(token: Token) -> Iterator[str]:
         case "fence" | "code_block":
             yield f"<pre><code>{_text(token.content)}</code></pre>\n"
         case "image":
-            opening, closing = link_ends(str(token.attrs.get("src", "")))
+            opening, closing = link_tags(str(token.attrs.get("src", "")))
             yield f"{opening}{_text(token.content or 'image')}{closing}"
         case _:
             yield _tag(token)
 
 
-def _text(words: str) -> str:
-    """Return words as HTML; once more without what acts, because Markdown can spell it."""
-    return html.escape(clean(words))
+def _text(text: str) -> str:
+    """Return a text as HTML. It is cleaned again, because entities may spell harmful characters."""
+    return html.escape(clean(text))
 
 
 def _tag(token: Token) -> str:
-    """Return a tag that begins or ends something; what is none of those is text."""
+    """Return an opening or closing tag; any other token as text."""
     if token.hidden:
         return ""
     heading = _HEADING.fullmatch(token.tag)
@@ -98,8 +98,8 @@ def _tag(token: Token) -> str:
     return f'<{name} start="{start}">' if name == "ol" and start.isdecimal() else f"<{name}>"
 
 
-def link_ends(address: str) -> tuple[str, str]:
-    """Return what begins and ends a link; nothing but a mark where it must not lead anywhere."""
+def link_tags(address: str) -> tuple[str, str]:
+    """Return the tags around a link; those of a `span` if the address is not safe."""
     if not _SAFE_LINK.match(address):
         return '<span class="link">', "</span>"
     return f'<a href="{_text(address)}" rel="noopener noreferrer">', "</a>"

@@ -1,24 +1,18 @@
-"""Hiding what looks like keys and tokens in a transcript, before anything is made of it."""
+"""Mask keys and tokens in a transcript before it is exported."""
 
 from typing import Any, cast
 
 from msgspec.structs import replace
 
 from rekindle.acp.terminal_output import Terminal
-from rekindle.export.json_depth import flattened
+from rekindle.export.json_depth import flatten
+from rekindle.export.views import view_of
 from rekindle.model import Session
-from rekindle.text.redact.commands import MASK
+from rekindle.text.redact.detect import mask
 from rekindle.text.redact.names import is_secret_name, is_secret_option
-from rekindle.text.redact.secrets import mask
+from rekindle.text.redact.recorded_command import MASK
 from rekindle.text.redact.values import is_literal_secret
-from rekindle.transcript.model import (
-    Item,
-    OtherItem,
-    PlanItem,
-    ToolCallItem,
-    TranscriptMessage,
-    TranscriptTurn,
-)
+from rekindle.transcript.model import TranscriptTurn
 
 _NAMES = ("name", "key")
 _VALUES = frozenset({"value", "values", "current", "default"})
@@ -26,7 +20,7 @@ _ENCODED = frozenset({"data", "blob"})
 
 
 def redact_session(session: Session) -> Session:
-    """Return a session with what is said of it masked."""
+    """Return a session with its texts masked."""
     agent = replace(
         session.agent,
         name=mask(session.agent.name) if session.agent.name else session.agent.name,
@@ -41,56 +35,37 @@ def redact_session(session: Session) -> Session:
 
 
 def redact_turn(turn: TranscriptTurn) -> None:
-    """Mask all that a turn holds."""
-    turn.items[:] = map(_item, turn.items)
+    """Mask the items and the error of a turn in place."""
+    turn.items[:] = [view_of(item).mask(item, redact) for item in turn.items]
     turn.error = redact(turn.error)
 
 
 def redact_terminal(terminal: Terminal) -> None:
-    """Mask what a terminal has put out."""
+    """Mask the output of a terminal in place."""
     terminal.output = bytearray(mask(terminal.text).encode("utf-8", "replace"))
     terminal.rest = redact(terminal.rest)
 
 
-def _item(item: Item) -> Item:
-    match item:
-        case TranscriptMessage():
-            masked = TranscriptMessage(
-                role=item.role, seq=item.seq, at_us=item.at_us, id=item.id, name=item.name
-            )
-            masked.replace([redact(block) for block in item.blocks])
-            return masked
-        case ToolCallItem():
-            outcome = mask(item.outcome) if item.outcome else item.outcome
-            return replace(item, fields=redact(item.fields), outcome=outcome)
-        case PlanItem():
-            return replace(item, entries=redact(item.entries), rest=redact(item.rest))
-        case OtherItem():
-            return replace(item, update=redact(item.update))
-        case _:
-            return item
-
-
 def redact(value: Any) -> Any:  # noqa: ANN401 - JSON
     """Return a JSON value with all of its texts masked."""
-    return _redacted(flattened(value), "")
+    return _redacted(flatten(value), "")
 
 
 def _redacted(value: Any, name: str) -> Any:  # noqa: ANN401 - JSON
-    """Mask a value; `name` is the secret's that it belongs to, if it does."""
+    """Mask a value. `name` is the name of the secret that it may be, or empty."""
     match value:
         case str():
             return MASK if name and is_literal_secret(name, value) else mask(value)
         case list():
             return _list(cast("list[Any]", value), name)
         case dict():
-            return _table(cast("dict[str, Any]", value), name)
+            return _object(cast("dict[str, Any]", value), name)
         case _:
             return value
 
 
 def _list(values: list[Any], name: str) -> list[Any]:
-    """Mask what is in a list: where it is a command, the word after `--token`, too."""
+    """Mask the elements of a list. In a command, the word after `--token` is a secret too."""
     previous = ["", *values]
     return [
         _redacted(it, before if isinstance(before, str) and is_secret_option(before) else name)
@@ -98,10 +73,10 @@ def _list(values: list[Any], name: str) -> list[Any]:
     ]
 
 
-def _table(members: dict[str, Any], name: str) -> dict[str, Any]:
-    """Mask what is in a table: by the name of each member, or by what it says its name is."""
-    called = next((it for it in map(members.get, _NAMES) if isinstance(it, str)), "")
-    outer = called if is_secret_name(called) else name
+def _object(members: dict[str, Any], name: str) -> dict[str, Any]:
+    """Mask the members of an object, by their names, or by a name that one of them gives."""
+    given = next((it for it in map(members.get, _NAMES) if isinstance(it, str)), "")
+    outer = given if is_secret_name(given) else name
     is_file = "mimeType" in members
     return {
         key: it if is_file and key in _ENCODED else _redacted(it, _name_of(key, outer))
@@ -110,7 +85,7 @@ def _table(members: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _name_of(key: str, outer: str) -> str:
-    """Return by what name a member is to be judged: beside a secret there may be other things."""
+    """Return the name that decides on a member. Members beside a secret may be harmless."""
     if is_secret_name(key):
         return key
     return outer if key in _VALUES else ""

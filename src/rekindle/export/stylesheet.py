@@ -1,4 +1,4 @@
-"""How an exported page looks: by day and by night, on a screen and on paper."""
+"""The style sheet of an exported page: light and dark, for screen and print."""
 
 STYLESHEET = """\
 :root {

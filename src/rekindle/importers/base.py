@@ -1,125 +1,151 @@
-"""What an importer is: plain data, which the rest of Rekindle knows all tools by."""
+"""The types that importers share. The rest of Rekindle knows every tool by these alone."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from rekindle.model import Entry, IncomingSession
+from rekindle.model import UNKNOWN_TO_AGENT, Entry, IncomingSession, Origin, TitleSource
 
-_MOST_REASONS = 50
-_LONGEST_REASON = 80
-_OTHERS = "other reasons"
-_MOST_BRANCHES = 50
-_MOST_BYTES_OF_BRANCHES = 1 << 30
+_MAX_REASONS = 50
+_MAX_REASON_LENGTH = 80
+_OTHER_REASONS = "other reasons"
+_MAX_BRANCHES = 50
+_MAX_BRANCH_BYTES = 1 << 30
 
 
-class Found(Struct, frozen=True, kw_only=True):
-    """A session that a tool has, as far as that is known without reading it."""
+class FoundSession(Struct, frozen=True, kw_only=True):
+    """A session in a tool's files that has been found but not read yet."""
 
     path: Path
     part: str = ""
-    """Which one, if the file has several."""
+    """Names the session within the file, if the file has several."""
     stamp: str
-    """Another one whenever the session may have changed: the sizes and times of its files."""
+    """Changes whenever the session may have changed: the sizes and times of its files."""
     size: int
-    """About how many bytes there are to read."""
+    """The approximate number of bytes to read."""
     updated_us: int
     is_child: bool = False
-    """Whether it is that of a sub-agent, and not one that a person has begun."""
-    trouble: str = ""
-    """Why nobody can look at it, if so: what is there, if anything, is not read then."""
+    """Whether it belongs to a sub-agent, and was not started by a person."""
+    error: str = ""
+    """The reason why it cannot be read, if so. The importer does not try to read it then."""
 
     @property
-    def place(self) -> str:
-        """Where it is, in a word that no other session has."""
+    def location(self) -> str:
+        """The path, with the part if there is one. It is unique among sessions."""
         return f"{self.path}#{self.part}" if self.part else str(self.path)
 
 
-class Tally(Struct):
-    """What was told of a session so far."""
+class EntryCounts(Struct):
+    """Counts of the entries that a session has produced so far."""
 
     entries: int = 0
     turns: int = 0
     messages: int = 0
     settled: int = 0
-    """How many entries stay as they are, however the file goes on."""
+    """The number of leading entries that stay the same when the file grows."""
 
 
-class Talk(Struct, frozen=True, kw_only=True):
-    """A conversation in a file of another tool's, ready to be told.
+class SourceSession(Struct, frozen=True, kw_only=True):
+    """A session in another tool's files, ready to be imported.
 
-    The entries are drawn as they are written, so that memory stays bounded, and may be asked for
-    more than once. They must be the same each time; and those of a file that has grown must begin
-    with those that it had before, as far as these were settled.
+    Entries are read while they are written to the store, so that memory stays bounded. They can be
+    read more than once, and must be the same each time. After the file has grown, its entries must
+    begin with the settled entries from before.
     """
 
-    arrived: IncomingSession
-    """With its `origin`: tool, path and checksum."""
-    tell: Callable[[Tally], Iterator[Entry]]
-    """Yields the entries, and counts them in the tally while they are drawn."""
+    incoming: IncomingSession
+    """The session's metadata, including its `origin`: tool, path and checksum."""
+    read_entries: Callable[[EntryCounts], Iterator[Entry]]
+    """Yields the entries, and updates the counts with each entry."""
     folder: str | None = None
-    """The folder that it belongs to, even if the session is not to be listed by it."""
-    is_aside: bool = False
-    """Whether the tool itself would not show it: a branch that was left for another."""
+    """The project folder of the session, even if the session is not listed under it."""
+    is_abandoned: bool = False
+    """Whether this is a branch that the tool has left for another one and no longer shows."""
     stamp: str = ""
-    """Of such a branch: another one whenever it may have changed. Then it need not be told."""
-    is_shortened: bool = False
-    """Whether the tool itself has taken back what came after its end, and nothing came since."""
+    """For an abandoned branch: changes whenever the branch may have changed."""
+    is_rewound: bool = False
+    """Whether the tool itself has removed the end of the session, and nothing was added since."""
     is_archived: bool = False
-    """Whether it is put away in the tool; if it is new here, it is put away here, too."""
+    """Whether the tool has archived it. A new session is then archived here too."""
+
+    def branch(
+        self,
+        read_entries: Callable[[EntryCounts], Iterator[Entry]],
+        stamp: str,
+        *,
+        titles: dict[TitleSource, str] | None = None,
+        origin: Origin | None = None,
+    ) -> "SourceSession":
+        """Return an abandoned branch of this session, with its own entries."""
+        incoming = replace(
+            self.incoming,
+            agent_session_id=UNKNOWN_TO_AGENT,
+            titles=titles or self.incoming.titles,
+            origin=origin or self.incoming.origin,
+        )
+        return SourceSession(
+            incoming=incoming,
+            read_entries=read_entries,
+            folder=self.folder,
+            is_abandoned=True,
+            stamp=stamp,
+        )
 
 
-def most_branches(size: int) -> int:
-    """Return how many branches of a session are told: for each, all of its bytes are read."""
-    return min(_MOST_BRANCHES, max(1, _MOST_BYTES_OF_BRANCHES // max(1, size)))
+def branch_limit(size: int) -> int:
+    """Return how many branches of a session to import: each one reads all of its bytes again."""
+    return min(_MAX_BRANCHES, max(1, _MAX_BRANCH_BYTES // max(1, size)))
 
 
-class Notes:
-    """What is to be said of reading: what could not be taken over, and how far it is."""
+class ImportNotes:
+    """Notes from reading one session: the parts that were skipped, and the progress."""
 
-    def __init__(self, at: Callable[[int], object] = lambda _: None) -> None:
-        self.at = at
-        """Told how many bytes of the session are read, now and then."""
+    def __init__(self, on_progress: Callable[[int], object] = lambda _: None) -> None:
+        self.report_progress = on_progress
+        """Accepts the number of bytes read so far. Importers call it now and then."""
         self._skipped: Counter[str] = Counter()
-        self._parts: dict[str, Notes] = {}
+        self._sections: dict[str, ImportNotes] = {}
 
     def skip(self, reason: str, count: int = 1) -> None:
-        """Note that something could not be taken over, and why."""
-        reason = reason[:_LONGEST_REASON]
-        # A file may invent as many reasons as it likes.
-        is_room = reason in self._skipped or len(self._skipped) < _MOST_REASONS
+        """Count something that could not be imported, by the reason."""
+        reason = reason[:_MAX_REASON_LENGTH]
+        # A damaged file can produce any number of reasons.
+        has_room = reason in self._skipped or len(self._skipped) < _MAX_REASONS
         if count:
-            self._skipped[reason if is_room else _OTHERS] += count
+            self._skipped[reason if has_room else _OTHER_REASONS] += count
 
-    def anew(self, part: str) -> "Notes":
-        """Return notes for a part of it, which may be read again: then only the last ones count."""
-        self._parts[part] = notes = Notes(self.at)
+    def restart(self, section: str) -> "ImportNotes":
+        """Return empty notes for a section. Notes from an earlier reading of it are dropped."""
+        self._sections[section] = notes = ImportNotes(self.report_progress)
         return notes
 
     @property
     def skipped(self) -> Counter[str]:
-        """How many times something was passed over, by the reason."""
-        return sum((it.skipped for it in self._parts.values()), self._skipped.copy())
+        """The number of skipped parts, by reason."""
+        return sum((notes.skipped for notes in self._sections.values()), self._skipped.copy())
 
 
-class Tool(Struct, frozen=True, kw_only=True):
-    """Another tool whose sessions can be imported."""
+class ToolImporter(Struct, frozen=True, kw_only=True):
+    """The importer of one tool: where the tool keeps its sessions, and how to read them."""
 
     name: str
-    """As it is typed, and as its agents call themselves, or a part of that."""
+    """The name on the command line, and the name of the agent in imported sessions."""
+    agent_names: tuple[str, ...] = ()
+    """Further names of its agents: the names that they report, and the names of their programs."""
     title: str
-    """As people call it."""
+    """The name of the tool for people."""
     version: int = 1
-    """Raised whenever other entries are made of the same file."""
+    """Raised whenever the same file produces different entries."""
     folders: Callable[[Mapping[str, str], Path], list[Path]]
-    """Returns where it keeps its sessions, by its own rules, from the environment and the home."""
-    find: Callable[[Path, str | None], Iterator[Found]]
-    """Yields the sessions of a file or below a folder, cheaply; nothing if they are not its own.
+    """Returns the folders of the tool's sessions, given the environment and the home folder."""
+    find: Callable[[Path, str | None], Iterator[FoundSession]]
+    """Yields the sessions in a file or below a folder, cheaply. Ignores files of other tools.
 
-    With a folder of a project, those that belong to others may be left out where that is quick.
-    What cannot be looked at is yielded with its `trouble`, and keeps no other out.
+    Given a project folder, it may leave out the sessions of other projects, where that is fast.
+    A path that cannot be read is yielded with its `error`, and does not stop the search.
     """
-    read: Callable[[Found, Notes], Iterator[Talk]]
-    """Yields a session: itself first, and then what hangs on it. Raises OSError."""
+    read: Callable[[FoundSession, ImportNotes], Iterator[SourceSession]]
+    """Yields the session itself first, then its branches and sub-agents. Raises OSError."""

@@ -1,7 +1,7 @@
-"""Making entries of what another tool has on record: as if a client had heard it from an agent.
+"""Build the entries of an imported session, as if a client had recorded it live.
 
-So what is imported is folded, replayed and handed over as what was recorded here. Nothing is told
-that the tool did not have on record, but for the end of a turn, which most tools leave out.
+Imported sessions can then be folded, replayed and handed over like recorded ones. The builder adds
+nothing that the tool has not recorded, except for the end of a turn, which most tools omit.
 """
 
 from collections.abc import Sequence
@@ -11,206 +11,252 @@ import msgspec
 from msgspec import Raw
 
 from rekindle.acp import methods
-from rekindle.importers.base import Tally
+from rekindle.importers.base import EntryCounts
 from rekindle.model import Entry, Kind, Side
 from rekindle.text.times import in_us, read_iso
 
 Json = dict[str, Any]
 
-LATEST_US = 253_402_300_799_999_999
-"""What no calendar has is no time."""
+MAX_TIME_US = 253_402_300_799_999_999
+"""The end of the year 9999. Later times are ignored."""
+COMPACTED_TEXT = "[The conversation was compacted here: the agent went on with a summary of it.]"
+"""The agent message that marks the place where a conversation was compacted."""
+MAX_OPEN_CALLS = 10_000
+"""The number of unfinished tool calls that a converter remembers."""
 
-_MINUTE = len("2025-12-31T23:59:")
-_USUAL = len("2025-12-31T23:59:59.999Z")
+_MINUTE_LENGTH = len("2025-12-31T23:59:")
+_USUAL_LENGTH = len("2025-12-31T23:59:59.999Z")
 _encode = msgspec.json.Encoder().encode
 
 
-class Teller:
-    """Tells one session from its beginning, in the words of version 1 of the protocol.
+class EntryBuilder:
+    """Builds the entries of one session from its beginning, in version 1 of the protocol.
 
-    Texts may be given as `Raw` JSON strings, which are then not even looked at.
+    Texts may be `Raw` JSON strings. They are then copied without being decoded.
     """
 
-    def __init__(self, session_id: str, tally: Tally, first_us: int = 0) -> None:
-        self._session = _encode(session_id)
-        params = b'"params":{"sessionId":' + self._session
-        self._update = b'{"jsonrpc":"2.0","method":"' + methods.UPDATE.encode() + b'",' + params
-        self._tally = tally
-        self._told: list[Entry] = []
-        self._at_us = first_us
+    def __init__(self, session_id: str, counts: EntryCounts, start_us: int = 0) -> None:
+        self._session_id = _encode(session_id)
+        params = b'"params":{"sessionId":' + self._session_id
+        self._update_start = (
+            b'{"jsonrpc":"2.0","method":"' + methods.UPDATE.encode() + b'",' + params
+        )
+        self._counts = counts
+        self._entries: list[Entry] = []
+        self._at_us = start_us
         self._prompt_id: str | None = None
-        self._ends_with: tuple[str, str | None] | None = None
-        """Which message was told last, if nothing else stands after it."""
+        self._open_message: tuple[str, str | None] | None = None
+        """The kind and id of the last message, if nothing else follows it."""
         self._pieces: dict[str, tuple[str, int]] = {}
-        """Of each kind, the id that was told last, and how many messages it was told as."""
+        """For each kind, the id of the last message, and the number of pieces it was split into."""
         self.is_provisional = False
-        """Whether what is told now would be told otherwise if the file went on."""
+        """Whether the next entries would be different if the file went on."""
 
     @property
     def is_in_turn(self) -> bool:
-        """Whether a prompt is not answered yet."""
+        """Whether a prompt has no response yet."""
         return self._prompt_id is not None
 
-    def at(self, at_us: int | None) -> None:
-        """Say when it was what is told next; None if nobody knows."""
-        if at_us is not None and 0 <= at_us <= LATEST_US:
+    def set_time(self, at_us: int | None) -> None:
+        """Set the time of the next entries. None keeps the last known time."""
+        if at_us is not None and 0 <= at_us <= MAX_TIME_US:
             self._at_us = at_us
 
-    def take(self) -> list[Entry]:
-        """Return what was told since the last time."""
-        told, self._told = self._told, []
-        return told
+    def take_entries(self) -> list[Entry]:
+        """Return the entries that were built since the last call."""
+        entries, self._entries = self._entries, []
+        return entries
 
     # -- turns --------------------------------------------------------------------------
 
-    def prompt(self, prompt_id: str, blocks: Sequence[Json]) -> None:
-        """Tell what the user has asked; a turn begins. The id must be like no other."""
+    def add_prompt(self, prompt_id: str, blocks: Sequence[Json]) -> None:
+        """Add a prompt, which begins a turn. The id must be unique within the session."""
         method = methods.PROMPT.encode()
-        begin = b'{"jsonrpc":"2.0","id":%b,"method":"%b",' % (_encode(prompt_id), method)
-        params = b'"params":{"sessionId":%b,"prompt":' % self._session
-        # It may be long, and is copied once.
-        line = b"".join((begin, params, _encode(blocks), b"}}"))
-        self._tally.turns += 1
-        self._tally.messages += 1
-        self._ends_with = None
+        start = b'{"jsonrpc":"2.0","id":%b,"method":"%b",' % (_encode(prompt_id), method)
+        params = b'"params":{"sessionId":%b,"prompt":' % self._session_id
+        # The prompt may be long: join all parts at once, so that it is copied only once.
+        line = b"".join((start, params, _encode(blocks), b"}}"))
+        self._counts.turns += 1
+        self._counts.messages += 1
+        self._open_message = None
         self._prompt_id = prompt_id
         self._add(Side.CLIENT, Kind.PROMPT, line)
 
-    def end(self, stop_reason: str = "end_turn", at_us: int | None = None) -> None:
-        """Tell how the turn ended, as it did then."""
+    def end_turn(self, stop_reason: str = "end_turn", at_us: int | None = None) -> None:
+        """Add the response to the prompt, if a turn is running."""
         if self._prompt_id is None:
             return
-        self.at(at_us)
+        self.set_time(at_us)
         result = {"stopReason": stop_reason}
         line = _encode({"jsonrpc": "2.0", "id": self._prompt_id, "result": result})
         self._prompt_id = None
         self._add(Side.AGENT, Kind.ANSWER, line)
 
-    def leave(self) -> None:
-        """Leave the turn as one that was cut off."""
+    def abandon_turn(self) -> None:
+        """Leave the turn without a response, as an interrupted one."""
         self._prompt_id = None
 
-    # -- what happens in them -----------------------------------------------------------
+    # -- updates ------------------------------------------------------------------------
 
-    def agent(self, words: str | Raw, message_id: str | None = None) -> None:
-        """Tell what the agent has said. What has the same id is one message, up to what is else."""
-        self._say("agent_message_chunk", words, message_id)
+    def add_agent_text(self, text: str | Raw, message_id: str | None = None) -> None:
+        """Add text of the agent. Consecutive texts with the same id form one message."""
+        self._add_text("agent_message_chunk", text, message_id)
 
-    def thought(self, words: str | Raw, message_id: str | None = None) -> None:
-        """Tell what the agent has thought."""
-        self._say("agent_thought_chunk", words, message_id)
+    def add_thought(self, text: str | Raw, message_id: str | None = None) -> None:
+        """Add a thought of the agent."""
+        self._add_text("agent_thought_chunk", text, message_id)
 
-    def _say(self, kind: str, words: str | Raw, message_id: str | None) -> None:
-        message_id = self._name(kind, message_id)
-        named = b"" if message_id is None else b'"messageId":%b,' % _encode(message_id)
-        said = words if isinstance(words, Raw) else _encode(words)
-        begin = b'%b,"update":{"sessionUpdate":"%b",%b"content":{"type":"text","text":' % (
-            self._update, kind.encode(), named,
+    def _add_text(self, kind: str, text: str | Raw, message_id: str | None) -> None:
+        message_id = self._piece_id(kind, message_id)
+        id_field = b"" if message_id is None else b'"messageId":%b,' % _encode(message_id)
+        encoded = text if isinstance(text, Raw) else _encode(text)
+        start = b'%b,"update":{"sessionUpdate":"%b",%b"content":{"type":"text","text":' % (
+            self._update_start, kind.encode(), id_field,
         )  # fmt: skip
-        # Most of what is told is this, so it is written without much ado, and copied once.
-        line = b"".join((begin, said, b"}}}}"))
+        # Most entries are built here, so the line is put together by hand and copied once.
+        line = b"".join((start, encoded, b"}}}}"))
         self._add(Side.AGENT, Kind.UPDATE, line)
 
-    def user(self, block: Json, message_id: str) -> None:
-        """Tell what the user has said while the agent was at work."""
+    def add_user_block(self, block: Json, message_id: str) -> None:
+        """Add a content block that the user sent while the agent was working."""
         kind = "user_message_chunk"
-        named = self._name(kind, message_id)
-        self.update({"sessionUpdate": kind, "messageId": named, "content": block})
+        piece_id = self._piece_id(kind, message_id)
+        self.add_update({"sessionUpdate": kind, "messageId": piece_id, "content": block})
 
-    def _name(self, kind: str, message_id: str | None) -> str | None:
-        """Return what a message is called, and count it if it is another than the last one.
+    def _piece_id(self, kind: str, message_id: str | None) -> str | None:
+        """Return the id to record for a message, and count the message if it is a new one.
 
-        What goes on after something else must not be told as what stands before that.
+        A message that continues after something else gets a new id. Otherwise a client would append
+        it to the piece before the interruption.
         """
-        goes_on = self._ends_with == (kind, message_id)
-        self._ends_with = kind, message_id
-        self._tally.messages += not goes_on and kind != "agent_thought_chunk"
+        continues = self._open_message == (kind, message_id)
+        self._open_message = kind, message_id
+        self._counts.messages += not continues and kind != "agent_thought_chunk"
         if message_id is None:
             return None
         last_id, pieces = self._pieces.get(kind, ("", 0))
-        pieces = 1 if last_id != message_id else pieces + (not goes_on)
+        pieces = 1 if last_id != message_id else pieces + (not continues)
         self._pieces[kind] = message_id, pieces
         return message_id if pieces == 1 else f"{message_id}/{pieces}"
 
-    def call(self, call_id: str, **fields: object) -> None:
-        """Tell that the agent calls a tool; the names are those of the protocol."""
-        self._ends_with = None
-        self.update({"sessionUpdate": "tool_call", "toolCallId": call_id, **fields})
+    def add_tool_call(self, call_id: str, **fields: object) -> None:
+        """Add a new tool call. The fields have the protocol's names."""
+        self._open_message = None
+        self.add_update({"sessionUpdate": "tool_call", "toolCallId": call_id, **fields})
 
-    def called(self, call_id: str, **fields: object) -> None:
-        """Tell what became of a call."""
-        self.update({"sessionUpdate": "tool_call_update", "toolCallId": call_id, **fields})
+    def update_tool_call(self, call_id: str, **fields: object) -> None:
+        """Add an update of a tool call."""
+        self.add_update({"sessionUpdate": "tool_call_update", "toolCallId": call_id, **fields})
 
-    def printed(self, call_id: str, words: str | Raw, *, is_error: bool = False) -> None:
-        """Tell what became of a call that brought nothing but text."""
+    def finish_tool_call(self, call_id: str, text: str | Raw, *, is_error: bool = False) -> None:
+        """Add the result of a tool call that consists of text only."""
         status = b"failed" if is_error else b"completed"
-        self._write(
+        self._add_update_line(
             b'{"sessionUpdate":"tool_call_update","toolCallId":%b,"status":"%b",'
             b'"content":[{"type":"content","content":{"type":"text","text":%b}}]}'
-            % (_encode(call_id), status, _encode(words))
+            % (_encode(call_id), status, _encode(text))
         )
 
-    def plan(self, entries: Sequence[Json]) -> None:
-        """Tell the plan as it stands."""
-        self._ends_with = None
-        self.update({"sessionUpdate": "plan", "entries": entries})
+    def add_plan(self, entries: Sequence[Json]) -> None:
+        """Add the current state of the plan."""
+        self._open_message = None
+        self.add_update({"sessionUpdate": "plan", "entries": entries})
 
-    def update(self, update: Json) -> None:
-        """Tell anything else that an agent may tell."""
-        self._write(_encode(update))
+    def add_update(self, update: Json) -> None:
+        """Add any other session update."""
+        self._add_update_line(_encode(update))
 
-    def _write(self, update: bytes) -> None:
-        self._add(Side.AGENT, Kind.UPDATE, b'%b,"update":%b}}' % (self._update, update))
+    def _add_update_line(self, update: bytes) -> None:
+        line = b'%b,"update":%b}}' % (self._update_start, update)
+        self._add(Side.AGENT, Kind.UPDATE, line)
 
     def _add(self, side: Side, kind: Kind, line: bytes) -> None:
-        self._tally.entries += 1
+        self._counts.entries += 1
         if not self.is_provisional:
-            self._tally.settled = self._tally.entries
-        seq = self._tally.entries
-        self._told.append(Entry(seq=seq, side=side, kind=kind, at_us=self._at_us, line=line))
+            self._counts.settled = self._counts.entries
+        seq = self._counts.entries
+        self._entries.append(Entry(seq=seq, side=side, kind=kind, at_us=self._at_us, line=line))
 
 
-class Clock:
-    """Reads the times of records, most of which are of the same minute as the one before."""
+class InferredTurnEnd:
+    """The end of the current turn, inferred because most tools do not record it.
+
+    A turn has finished if the agent's last message in it is a text. Its end is added when the next
+    turn begins, or provisionally at the end of the file.
+    """
+
+    def __init__(self, at_us: int | None = 0) -> None:
+        self.is_finished = False
+        self.stop_reason = "end_turn"
+        self.at_us = at_us
+
+    def finish(self, at_us: int | None) -> None:
+        """Note that the turn would be complete if it ended now."""
+        self.is_finished, self.stop_reason, self.at_us = True, "end_turn", at_us
+
+    def apply(self, builder: EntryBuilder) -> None:
+        """End the turn if it has finished; otherwise leave it as an interrupted one."""
+        if self.is_finished:
+            builder.end_turn(self.stop_reason, self.at_us)
+        else:
+            builder.abandon_turn()
+
+
+class TimestampParser:
+    """Parses the timestamps of records, most of which are in the same minute as the last one."""
 
     def __init__(self) -> None:
         self._minute = ""
         self._minute_us = 0
 
-    def read(self, written: str | None) -> int | None:
-        """Return a time that is written as RFC 3339 has it, in microseconds; None if it is none."""
-        if written is None:
+    def parse(self, timestamp: str | None) -> int | None:
+        """Return an RFC 3339 timestamp in microseconds; None if it is not valid."""
+        if timestamp is None:
             return None
-        if written[:_MINUTE] == self._minute and len(written) == _USUAL and written[-1] == "Z":
+        is_usual = len(timestamp) == _USUAL_LENGTH and timestamp[-1] == "Z"
+        if is_usual and timestamp[:_MINUTE_LENGTH] == self._minute:
             # As in 59.999Z
-            thousandths = written[_MINUTE:-5] + written[-4:-1]
-            if thousandths.isdecimal() and thousandths.isascii():
-                return self._minute_us + int(thousandths) * 1_000
-        told = read_iso(written)
-        at_us = in_us(told) if told is not None else -1
-        if not 0 <= at_us <= LATEST_US:
+            milliseconds = timestamp[_MINUTE_LENGTH:-5] + timestamp[-4:-1]
+            if milliseconds.isdecimal() and milliseconds.isascii():
+                return self._minute_us + int(milliseconds) * 1_000
+        parsed = read_iso(timestamp)
+        at_us = in_us(parsed) if parsed is not None else -1
+        if not 0 <= at_us <= MAX_TIME_US:
             return None
-        if len(written) == _USUAL and written[-1] == "Z":
-            self._minute, self._minute_us = written[:_MINUTE], at_us - at_us % 60_000_000
+        if is_usual:
+            self._minute, self._minute_us = timestamp[:_MINUTE_LENGTH], at_us - at_us % 60_000_000
         return at_us
 
 
-def text(words: str | Raw) -> Json:
+# -- parts of messages ------------------------------------------------------------------------
+
+
+def text_block(text: str | Raw) -> Json:
     """Return a content block of text."""
-    return {"type": "text", "text": words}
+    return {"type": "text", "text": text}
 
 
-def shown(block: Json) -> Json:
-    """Return a content block as a part of what a tool call shows."""
+def tool_content(block: Json) -> Json:
+    """Return a content block as part of a tool call's content."""
     return {"type": "content", "content": block}
 
 
-def change(path: str | Raw, old: str | Raw | None, new: str | Raw) -> Json:
-    """Return a change of a file as a part of what a tool call shows."""
+def diff_content(path: str | Raw, old: str | Raw | None, new: str | Raw) -> Json:
+    """Return the change of a file as part of a tool call's content."""
     return {"type": "diff", "path": path, "oldText": old, "newText": new}
 
 
-def step(content: str, status: str) -> Json:
+def plan_entry(content: str, status: str) -> Json:
     """Return an entry of a plan."""
     known = status if status in {"pending", "in_progress", "completed"} else "pending"
     return {"content": content, "priority": "medium", "status": known}
+
+
+def child_session_meta(session_id: str) -> Json:
+    """Return the `_meta` of a tool call that links to the session of a sub-agent."""
+    return {"rekindle": {"childSessionId": session_id}}
+
+
+def with_content(fields: Json, content: list[Json]) -> Json:
+    """Return the fields of a tool call, with its content if there is any."""
+    return fields | ({"content": content} if content else {})

@@ -1,6 +1,6 @@
-"""The lines of a file, however long it or they are. Only a newline ends a line.
+"""Read the lines of a file in bounded memory, whatever its size. Only a newline ends a line.
 
-U+2028, U+0085 and a carriage return occur inside of what was said.
+U+2028, U+0085 and carriage returns occur inside texts, so they do not end a line.
 """
 
 from collections.abc import Callable, Iterator
@@ -8,98 +8,98 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
-LONGEST = 24 * 1024 * 1024
-"""What is longer is passed over: no model takes so much at once. Some copies are made of each."""
-_BYTES_A_READ = 1024 * 1024
-_MARK = b"\xef\xbb\xbf"
+MAX_LINE_BYTES = 24 * 1024 * 1024
+"""Longer lines are skipped: no model accepts that much, and each line is copied several times."""
+_BYTES_PER_READ = 1024 * 1024
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def _open(path: Path) -> IO[bytes]:
-    return path.open("rb", buffering=_BYTES_A_READ)
+    return path.open("rb", buffering=_BYTES_PER_READ)
 
 
-class Lines:
-    """Reads a file line by line, from one place to another.
+class LineReader:
+    """Reads a file line by line, from one offset to another.
 
-    `opened` opens one that is not plain; then places are those of what is inside. `at` is told how
-    far the file is read, now and then.
+    `open_file` opens a file that is not plain. Offsets then count decompressed bytes.
+    `on_progress` is called now and then with the current offset.
     """
 
     def __init__(
         self,
         path: Path,
-        begin: int = 0,
+        start: int = 0,
         end: int | None = None,
-        opened: Callable[[Path], IO[bytes]] = _open,
-        at: Callable[[int], object] = lambda _: None,
+        open_file: Callable[[Path], IO[bytes]] = _open,
+        on_progress: Callable[[int], object] = lambda _: None,
     ) -> None:
         self._path = path
-        self._begin = begin
+        self._start = start
         self._end = end
-        self._opened = opened
-        self._at = at
+        self._open_file = open_file
+        self._on_progress = on_progress
         self.too_long = 0
-        """How many lines were passed over."""
+        """The number of lines that were skipped because of their length."""
         self.is_torn = False
-        """Whether the last line has no end."""
-        self.done = begin
-        """How far the file is read."""
+        """Whether the last line has no newline."""
+        self.offset = start
+        """The offset up to which the file has been read, updated now and then."""
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        """Yield each line without its end, and the place where it begins."""
+        """Yield the offset of each line, and the line without its newline."""
         return self._lines(lambda _: None)
 
-    def hashed(self) -> tuple["Hash", Iterator[tuple[int, bytes]]]:
-        """Return a checksum that grows as the lines are read, and the lines."""
-        checksum = Hash()
-        return checksum, self._lines(checksum.take)
+    def with_checksum(self) -> tuple["Checksum", Iterator[tuple[int, bytes]]]:
+        """Return the lines, and a checksum that is updated while they are read."""
+        checksum = Checksum()
+        return checksum, self._lines(checksum.update)
 
-    def _lines(self, see: Callable[[bytes], object]) -> Iterator[tuple[int, bytes]]:
-        is_going_on = False
-        for place, line in self._pieces():
-            see(line)
-            if is_going_on or len(line) > LONGEST:
-                # The rest of it comes in further pieces.
-                self.too_long += not is_going_on
-                is_going_on = line[-1:] != b"\n"
+    def _lines(self, on_piece: Callable[[bytes], object]) -> Iterator[tuple[int, bytes]]:
+        is_in_long_line = False
+        for offset, line in self._pieces():
+            on_piece(line)
+            if is_in_long_line or len(line) > MAX_LINE_BYTES:
+                # The rest of the line comes in further pieces.
+                self.too_long += not is_in_long_line
+                is_in_long_line = line[-1:] != b"\n"
             elif line[-1:] == b"\n":
-                yield place, line[:-1].removeprefix(_MARK) if place == 0 else line[:-1]
+                yield offset, line[:-1].removeprefix(_BYTE_ORDER_MARK) if offset == 0 else line[:-1]
             else:
                 self.is_torn = True
-                yield place, line.removeprefix(_MARK) if place == 0 else line
+                yield offset, line.removeprefix(_BYTE_ORDER_MARK) if offset == 0 else line
 
     def _pieces(self) -> Iterator[tuple[int, bytes]]:
-        """Yield what there is up to each newline, and no more than a line may have at once."""
-        place = told = self._begin
+        """Yield the bytes up to each newline, at most one byte more than the limit at once."""
+        offset = reported = self._start
         end = self._end
-        with self._opened(self._path) as file:
-            file.seek(place)
-            # This is the way of every line, so it has no functions of its own.
-            readline, room = file.readline, LONGEST + 1
-            while line := readline(room):
-                if end is not None and place + len(line) > end:
-                    line = line[: end - place]
+        with self._open_file(self._path) as file:
+            file.seek(offset)
+            # This loop runs for every line, so it calls no other functions.
+            readline, limit = file.readline, MAX_LINE_BYTES + 1
+            while line := readline(limit):
+                if end is not None and offset + len(line) > end:
+                    line = line[: end - offset]
                     if not line:
                         break
-                yield place, line
-                place += len(line)
-                if place - told >= _BYTES_A_READ:
-                    told = self.done = place
-                    self._at(place)
-            self.done = place
+                yield offset, line
+                offset += len(line)
+                if offset - reported >= _BYTES_PER_READ:
+                    reported = self.offset = offset
+                    self._on_progress(offset)
+            self.offset = offset
 
 
-class Hash:
-    """The checksum of what was read."""
+class Checksum:
+    """The SHA-256 checksum of the bytes read so far."""
 
     def __init__(self) -> None:
-        self._sum = sha256()
+        self._hash = sha256()
 
-    def take(self, data: bytes) -> None:
-        """Take in some more."""
-        self._sum.update(data)
+    def update(self, data: bytes) -> None:
+        """Add bytes."""
+        self._hash.update(data)
 
     @property
-    def words(self) -> str:
-        """The checksum, as it is written."""
-        return self._sum.hexdigest()
+    def hexdigest(self) -> str:
+        """The checksum in hexadecimal."""
+        return self._hash.hexdigest()

@@ -1,69 +1,71 @@
-"""Finding files by their names, sizes and times. What cannot be looked at keeps no other out."""
+"""Find files by their names, sizes and times. An unreadable path does not stop a scan."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from rekindle.importers.base import Found
+from rekindle.importers.base import FoundSession
 
-_LOOKED_AT = 64 * 1024
+_HEAD_BYTES = 64 * 1024
 
 
-def found_in(paths: Sequence[Path], *, is_child: bool = False) -> Found:
-    """Return the session that some files are; the first is the one it is known by."""
+def found_session(paths: Sequence[Path], *, is_child: bool = False) -> FoundSession:
+    """Return the session that consists of these files. Its location is the first one."""
     stats = [path.stat() for path in paths]
-    return Found(
+    return FoundSession(
         path=paths[0],
-        stamp=" ".join(map(stamp_of, stats)),
-        size=sum(it.st_size for it in stats),
-        updated_us=max(it.st_mtime_ns for it in stats) // 1000,
+        stamp=" ".join(map(file_stamp, stats)),
+        size=sum(stat.st_size for stat in stats),
+        updated_us=max(stat.st_mtime_ns for stat in stats) // 1000,
         is_child=is_child,
     )
 
 
-def stamp_of(stat: os.stat_result) -> str:
-    """Return what is another word whenever a file may have changed."""
+def file_stamp(stat: os.stat_result) -> str:
+    """Return a text that changes whenever the file may have changed."""
     return f"{stat.st_size}-{stat.st_mtime_ns}"
 
 
-def each(paths: Iterable[Path], find: Callable[[Path], Iterator[Found]]) -> Iterator[Found]:
-    """Yield what is found in each of these; of one that cannot be looked at, why that is so."""
+def scan_each(
+    paths: Iterable[Path], find: Callable[[Path], Iterator[FoundSession]]
+) -> Iterator[FoundSession]:
+    """Yield the sessions in each path. A path that cannot be read is yielded with its error."""
     for path in paths:
         try:
             yield from find(path)
         except (FileNotFoundError, NotADirectoryError):
-            # Tools clear up while others look.
+            # The tool may delete files during the scan.
             continue
         except OSError as error:
-            yield out_of_reach(path, error)
+            yield unreadable_path(path, error)
 
 
-def out_of_reach(path: Path, error: OSError) -> Found:
-    """Return what stands for a place that cannot be looked at."""
-    return Found(path=path, stamp="", size=0, updated_us=0, trouble=why(error, path))
+def unreadable_path(path: Path, error: OSError) -> FoundSession:
+    """Return the placeholder for a path that cannot be read."""
+    return FoundSession(path=path, stamp="", size=0, updated_us=0, error=error_text(error, path))
 
 
-def why(error: OSError, path: Path | str) -> str:
-    """Say why something could not be read, for those who are told which file it is."""
-    is_of_it = error.filename is None or str(error.filename) == str(path)
-    return error.strerror if error.strerror and is_of_it else str(error)
+def error_text(error: OSError, path: Path | str) -> str:
+    """Return the reason of an error. It names the file only if that is not `path`."""
+    is_about_path = error.filename is None or str(error.filename) == str(path)
+    return error.strerror if error.strerror and is_about_path else str(error)
 
 
-def files_in(folder: Path, ending: str) -> list[Path]:
-    """Return what may be a file, by name, and has such an ending."""
+def list_files(folder: Path, suffix: str) -> list[Path]:
+    """Return the paths in a folder that end with the suffix, sorted by name."""
     with os.scandir(folder) as entries:
-        names = [it.name for it in entries if it.name.endswith(ending)]
+        names = [entry.name for entry in entries if entry.name.endswith(suffix)]
     return [folder / name for name in sorted(names)]
 
 
-def folders_in(folder: Path) -> list[Path]:
-    """Return the folders in a folder, by name, without links to others."""
+def list_folders(folder: Path) -> list[Path]:
+    """Return the subfolders of a folder, sorted by name, without symbolic links."""
     with os.scandir(folder) as entries:
-        names = [it.name for it in entries if it.is_dir(follow_symlinks=False)]
+        names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     return [folder / name for name in sorted(names)]
 
 
-def beginning(path: Path) -> bytes:
-    """Return how a file begins, by which a tool knows its own."""
+def read_head(path: Path) -> bytes:
+    """Return the first bytes of a file, by which an importer recognises its own files."""
     with path.open("rb") as file:
-        return file.read(_LOOKED_AT)
+        return file.read(_HEAD_BYTES)

@@ -1,28 +1,28 @@
-"""What a file says to be called: taken over only if it is such as tools give."""
+"""Validate session ids and folders that are read from files of other tools."""
 
 import hashlib
 import re
 
-_SOUND = re.compile(r"[A-Za-z0-9._-]+")
-_LONGEST_NAME = 100
+_VALID_ID = re.compile(r"[A-Za-z0-9._-]+")
+_MAX_ID_LENGTH = 100
 _PATH = re.compile(r"/|[A-Za-z]:[/\\]")
-_LONGEST_PATH = 4096
+_MAX_PATH_LENGTH = 4096
 
 
-def is_sound(told: str, longest: int = _LONGEST_NAME) -> bool:
-    """Tell whether something is such a name."""
-    return len(told) <= longest and _SOUND.fullmatch(told) is not None
+def is_valid_id(given: str, max_length: int = _MAX_ID_LENGTH) -> bool:
+    """Return whether an id has only the characters and the length that tools use."""
+    return len(given) <= max_length and _VALID_ID.fullmatch(given) is not None
 
 
-def sound_name(told: str, longest: int = _LONGEST_NAME) -> str:
-    """Return a name that a record gives, or one made of it, if it is none that is given."""
-    if is_sound(told, longest):
-        return told
-    return hashlib.sha256(told.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+def valid_id(given: str, max_length: int = _MAX_ID_LENGTH) -> str:
+    """Return the id, or a hash of it if it is not valid."""
+    if is_valid_id(given, max_length):
+        return given
+    return hashlib.sha256(given.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 
-def sound_folder(told: str | None) -> str | None:
-    """Return the folder that a record names, if it can be one."""
-    if told is None or len(told) > _LONGEST_PATH or not told.isprintable():
+def valid_folder(given: str | None) -> str | None:
+    """Return the folder; None if it cannot be the absolute path of one."""
+    if given is None or len(given) > _MAX_PATH_LENGTH or not given.isprintable():
         return None
-    return told if _PATH.match(told) else None
+    return given if _PATH.match(given) else None

@@ -2,7 +2,7 @@
 
 from msgspec import UNSET, Raw
 
-from rekindle.acp import methods
+from rekindle.acp import methods, update_kinds
 from rekindle.acp.jsonrpc import (
     METHOD_NOT_FOUND,
     Envelope,
@@ -111,7 +111,7 @@ class AgentMessages:
                 self._outbox.send_to_client(line)
 
     def _receive_session_update(self, live: LiveSession, kind: str, line: bytes) -> None:
-        is_history = kind not in methods.STATE_KINDS
+        is_history = not update_kinds.is_state(kind)
         policy = live.updates.policy
         if is_history:
             live.updates.add_history(kind, line)
@@ -120,7 +120,7 @@ class AgentMessages:
         if live.memory.is_in_transition and self._is_held_back(live, kind, line):
             return
         seen = self._with_client_ids(live, line)
-        if kind == methods.SESSION_INFO_UPDATE:
+        if kind == update_kinds.SESSION_INFO_UPDATE:
             seen = _with_allowed_title(live, seen)
         if live.handover.notice is not None and _follows_prompt(kind, seen):
             self._outbox.send_to_client(live.handover.notice)
@@ -129,14 +129,14 @@ class AgentMessages:
             self._translate_update(live, kind, seen, line)
         else:
             self._forward_update(live, kind, seen, line)
-        if kind == methods.STATE_UPDATE:
+        if kind == update_kinds.STATE_UPDATE:
             self._state_changed(live, seen)
             if not live.turn.is_working:
                 self._outbox.announce_title(live)
 
     def _is_held_back(self, live: LiveSession, kind: str, line: bytes) -> bool:
         """Note or hold an update of a session that a flow restores; return whether it did."""
-        if kind == methods.STATE_UPDATE:
+        if kind == update_kinds.STATE_UPDATE:
             # The engine itself reports the state when the session is restored.
             live.turn.report_state(is_idle=update_in(line).get("state") == "idle")
             return True
@@ -158,7 +158,7 @@ class AgentMessages:
         if live.suffixed.taken and MESSAGE_ID in line:
             # The next line may have an id that needs the suffix.
             self._journal.fast_path = None
-        if live.updates.policy is UpdatePolicy.RECORD_ONLY and kind not in methods.STATE_KINDS:
+        if live.updates.policy is UpdatePolicy.RECORD_ONLY and not update_kinds.is_state(kind):
             self._journal.fast_path = None
         elif may_be_sent:
             self._outbox.send_to_client(seen)
@@ -176,27 +176,27 @@ class AgentMessages:
             journal.named_message(live.id, translated.named.kind, translated.named.message_id)
         journal.update(live.id, kind, seen, seen)
         journal.fast_path = None
-        if live.updates.policy is UpdatePolicy.RECORD_ONLY and kind not in methods.STATE_KINDS:
+        if live.updates.policy is UpdatePolicy.RECORD_ONLY and not update_kinds.is_state(kind):
             return
         for update in translated.updates:
             self._outbox.send_to_client(update_line(live.id, update))
         fast_path = self._fast_path_after(live, kind, seen, line, translated)
         if live.suffixed.taken and MESSAGE_ID in line:
             fast_path = None
-        journal.continue_with(fast_path, live.id, live.to_v1.hear if live.to_v1 else None)
+        journal.continue_with(fast_path, live.id, live.to_v1.note_passed if live.to_v1 else None)
 
     def _fast_path_after(
         self, live: LiveSession, kind: str, seen: bytes, line: bytes, translated: TranslatedUpdate
     ) -> ChunkFastPath | None:
         """Return the fast path for further chunks of the same message, if any."""
         is_v2_client = self._conn.client.protocol > 1
-        if kind in methods.CHUNK_KINDS and translated.is_same:
+        if update_kinds.is_agent_chunk(kind) and translated.is_same:
             # Further chunks need only the message id that this one received.
             needs_ids = is_v2_client and translated.message_id is None
             return ChunkFastPath.after(
                 seen, live.id, kind, line, translated.message_id, must_have_ids=needs_ids
             )
-        if kind == methods.TERMINAL_OUTPUT_CHUNK and not is_v2_client:
+        if update_kinds.is_terminal_output(kind) and not is_v2_client:
             return ChunkFastPath.after(seen, live.id, kind, line, is_hidden=True)
         return None
 
@@ -334,9 +334,9 @@ class AgentMessages:
 
 def _follows_prompt(kind: str, line: bytes) -> bool:
     """Return whether an update shows that the agent has echoed the whole prompt."""
-    if kind == methods.STATE_UPDATE:
+    if kind == update_kinds.STATE_UPDATE:
         return update_in(line).get("state") == "idle"
-    return kind not in methods.STATE_KINDS and kind not in methods.USER_MESSAGE_KINDS
+    return not update_kinds.is_state(kind) and not update_kinds.is_user_message(kind)
 
 
 def _with_user_blocks(live: LiveSession, line: bytes) -> bytes:

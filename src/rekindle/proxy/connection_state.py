@@ -105,10 +105,10 @@ class AgentState(Struct, kw_only=True):
     | exited        | every phase but starting                      | dead           |
     | exited        | starting (the exit of an earlier process)     | starting       |
 
-    `initialize_failed` returns from initializing to ready if the agent was ready before, otherwise
-    to uninitialized. An exit before the first `initialized` is final: the engine does not start
-    such an agent again. An agent that closes its output before it was ever ready stays in its
-    phase until it exits.
+    `end_initialize` leaves initializing when the last open request has its response: to ready if
+    the agent was ready before, otherwise to uninitialized. An exit before the first `initialized`
+    is final: the engine does not start such an agent again. An agent that closes its output before
+    it was ever ready stays in its phase until it exits.
     """
 
     identity: AgentIdentity
@@ -125,6 +125,8 @@ class AgentState(Struct, kw_only=True):
     last_exit: AgentExit | None = None
     last_exit_us: int | None = None
     """The time at which its last process ended."""
+    open_initializes: int = 0
+    """The number of a client's `initialize` requests that are open at the agent."""
 
     def advance(self, event: str) -> None:
         """Make the transition of an event. Raises InvalidTransition."""
@@ -144,9 +146,15 @@ class AgentState(Struct, kw_only=True):
             command=self.identity.command,
         )
 
-    def initialize_failed(self) -> None:
-        """Return to the phase before a client's `initialize`."""
-        if self.phase is AgentPhase.INITIALIZING:
+    def begin_initialize(self) -> None:
+        """Note that a client's `initialize` is sent to the agent."""
+        self.advance("initialize")
+        self.open_initializes += 1
+
+    def end_initialize(self) -> None:
+        """Note that a client's `initialize` has its response, of whatever kind."""
+        self.open_initializes -= 1
+        if self.phase is AgentPhase.INITIALIZING and not self.open_initializes:
             self.phase = AgentPhase.READY if self.was_ready else AgentPhase.UNINITIALIZED
 
     def close_output(self) -> None:

@@ -37,7 +37,7 @@ from rekindle.proxy.flow import (
     SendToClient,
 )
 from rekindle.proxy.flow_scheduler import FlowResult, FlowScheduler, RunningFlow
-from rekindle.proxy.handlers.cursor import send_position
+from rekindle.proxy.handlers.replay_cursor import send_position
 from rekindle.proxy.journal import Journal, saved_sessions
 from rekindle.proxy.outbox import Outbox
 from rekindle.proxy.step import AGENT, AgentExit, Peer, Step
@@ -145,6 +145,8 @@ class Engine:
 
     def _finish(self) -> Step:
         queues, step = self._conn.queues, self._outbox.step
+        if self._scheduler.awaits_restart:
+            self._scheduler.continue_waiting()
         if queues.prompts or queues.waiting:
             self._client.release()
         if self._journal.open_batch is not None:
@@ -174,7 +176,7 @@ class Engine:
                 self._turn_ended(session_id)
 
     def _turn_ended(self, session_id: str) -> None:
-        self._scheduler.turn_ended()
+        self._scheduler.continue_waiting()
         conn = self._conn
         if conn.client.wants_seq and not conn.has_turn(session_id):
             flow = send_position(session_id)

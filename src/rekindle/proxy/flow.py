@@ -197,6 +197,10 @@ class WaitForTurnEnd(Struct, frozen=True):
     timeout_us: int
 
 
+class WaitForRestart(Struct, frozen=True):
+    """Wait until no other flow is starting the agent. Result: None."""
+
+
 class Pause(Struct, frozen=True):
     """Wait for some time. Result: None."""
 
@@ -229,7 +233,7 @@ Action = (
 )
 """Done by the engine at once."""
 
-FlowEffect = CallAgent | ForwardRequest | WaitForTurnEnd | Pause | Query | Action
+FlowEffect = CallAgent | ForwardRequest | WaitForTurnEnd | WaitForRestart | Pause | Query | Action
 
 Flow = Generator[FlowEffect, Any, dict[str, Any] | bytes | None]
 """Returns a result, or a whole response line, or None if the agent itself will answer."""

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from msgspec import UNSET, Raw, Struct
 
-from rekindle.acp.jsonrpc import INTERNAL_ERROR, Envelope, request, request_key
+from rekindle.acp.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Envelope, request, request_key
 from rekindle.jsonvalue import as_object, decode, encode
 from rekindle.proxy.flow import (
     Action,
@@ -25,6 +25,7 @@ from rekindle.proxy.flow import (
     RecordUndelivered,
     Refusal,
     SendToClient,
+    WaitForRestart,
     WaitForTurnEnd,
 )
 from rekindle.proxy.outbox import Outbox
@@ -60,6 +61,9 @@ class FlowHost(Protocol):
         ...
 
 
+_DUPLICATE_ID = {"code": INVALID_REQUEST, "message": "another request with this id is open"}
+
+
 class FlowScheduler:
     """The running flows of one engine."""
 
@@ -74,6 +78,8 @@ class FlowScheduler:
         """The ids of calls that timed out. Their responses are ignored."""
         self._flow_count = 0
         self._call_count = 0
+        self.awaits_restart = False
+        """Whether a flow may wait for the end of a restart."""
 
     @property
     def next_deadline_us(self) -> int | None:
@@ -128,12 +134,18 @@ class FlowScheduler:
         """Return whether a flow waits for this response."""
         return envelope.id is not UNSET and request_key(envelope.id) in self._awaiting_agent
 
-    def turn_ended(self) -> None:
-        """Continue the flows that wait for the end of a turn."""
+    def continue_waiting(self) -> None:
+        """Continue the flows that wait for the end of a turn or of a restart, if it has come."""
+        self.awaits_restart = self._conn.agent.is_restarting
         for running in list(self.running.values()):
             effect = running.effect
-            if isinstance(effect, WaitForTurnEnd) and not self._conn.has_turn(effect.session_id):
+            if isinstance(effect, WaitForTurnEnd | WaitForRestart) and self._is_over(effect):
                 self._advance(running, None)
+
+    def _is_over(self, effect: WaitForTurnEnd | WaitForRestart) -> bool:
+        if isinstance(effect, WaitForRestart):
+            return not self._conn.agent.is_restarting
+        return not self._conn.has_turn(effect.session_id)
 
     def agent_exited(self) -> None:
         """Continue the flows that wait for the agent: it will not answer."""
@@ -144,7 +156,7 @@ class FlowScheduler:
             effect = running.effect
             method = effect.method if isinstance(effect, CallAgent | ForwardRequest) else ""
             self._advance(running, AgentReply(error=self._conn.agent.error(method)))
-        self.turn_ended()
+        self.continue_waiting()
 
     def tick(self) -> None:
         """Continue the flows whose deadline has passed."""
@@ -190,6 +202,8 @@ class FlowScheduler:
         match effect:
             case CallAgent() | ForwardRequest():
                 error = self._conn.agent.error(effect.method)
+                if isinstance(effect, ForwardRequest) and self._is_open(running.request_id):
+                    error = _DUPLICATE_ID
                 if error is not None:
                     return True, AgentReply(error=error)
                 self._call_agent(running, effect)
@@ -197,9 +211,12 @@ class FlowScheduler:
             case Pause():
                 running.deadline_us = self._conn.at_us + effect.us
                 return False, None
-            case WaitForTurnEnd():
-                running.deadline_us = self._conn.at_us + effect.timeout_us
-                return not self._conn.has_turn(effect.session_id), None
+            case WaitForTurnEnd() | WaitForRestart():
+                if isinstance(effect, WaitForTurnEnd):
+                    running.deadline_us = self._conn.at_us + effect.timeout_us
+                else:
+                    self.awaits_restart = True
+                return self._is_over(effect), None
             case (
                 SendToClient()
                 | ForwardToAgent()
@@ -228,6 +245,9 @@ class FlowScheduler:
         own_id = f"rekindle-{token}-{self._call_count}" if token else f"rekindle-{self._call_count}"
         self._awaiting_agent[request_key(Raw(encode(own_id)))] = running
         self._outbox.send_to_agent(request(own_id, effect.method, effect.params))
+
+    def _is_open(self, request_id: Raw) -> bool:
+        return request_key(request_id) in self._awaiting_agent
 
     def _abandon_calls(self, running: RunningFlow) -> None:
         for key in [key for key, it in self._awaiting_agent.items() if it is running]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from rekindle.acp import methods
 from rekindle.acp.rewrite import with_session_id
+from rekindle.acp.update_kinds import is_user_message
 from rekindle.jsonvalue import as_array, encode
 from rekindle.model import Change, Counted, Entry, EntryBatch, Kind, Side, Truncated
 from rekindle.proxy.connection_state import ConnectionState
@@ -73,7 +74,7 @@ def _turn_changes(
     updates: list[bytes] = []
     for line in turn.lines:
         update = update_in(line)
-        if update.get("sessionUpdate") in methods.USER_MESSAGE_KINDS:
+        if is_user_message(str(update.get("sessionUpdate"))):
             content = update.get("content")
             blocks += as_array(content) or ([content] if isinstance(content, dict) else [])
         else:

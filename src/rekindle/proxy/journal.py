@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct, field
 
-from rekindle.acp import methods
+from rekindle.acp import methods, update_kinds
 from rekindle.acp.jsonrpc import Envelope
 from rekindle.acp.prompt_echo import PromptEcho
 from rekindle.jsonvalue import as_array, as_object, as_str, decode, decode_object, encode
@@ -119,7 +119,7 @@ class EchoTracker(Struct):
         if not is_v2:
             return False
         message_id = as_str(update.get("messageId"))
-        is_first = self.awaits_prompt_id and kind == "user_message"
+        is_first = self.awaits_prompt_id and not update_kinds.kind_of(kind).is_chunk
         return is_first or (message_id is not None and message_id == self.prompt_id)
 
 
@@ -243,18 +243,18 @@ class Journal:
         known = self._remembered(session_id)
         if self.record_echo(session_id, kind, line):
             return not known.echo.is_hidden
-        if kind == methods.SESSION_INFO_UPDATE:
+        if kind == update_kinds.SESSION_INFO_UPDATE:
             self._title_from_agent(session_id, line)
-        elif kind == methods.STATE_UPDATE:
+        elif kind == update_kinds.STATE_UPDATE:
             self.step.sync = True
-        elif kind not in methods.STATE_KINDS:
+        elif not update_kinds.is_state(kind):
             self._introduce(session_id)
             self._count_message(session_id, known, kind)
-        if kind in methods.USER_MESSAGE_KINDS:
+        if update_kinds.is_user_message(kind):
             self._title_from_message(session_id, line)
-        elif kind in methods.TOOL_CALL_KINDS and b'"terminal"' in line:
+        elif update_kinds.is_tool_call(kind) and b'"terminal"' in line:
             _note_terminals(known, line)
-        elif kind and kind not in methods.STATE_KINDS:
+        elif kind and not update_kinds.is_state(kind):
             fast_path = ChunkFastPath.after(line, session_id, kind, as_sent)
             self.continue_with(fast_path, session_id, None)
         self._record(session_id, Side.AGENT, Kind.UPDATE, line)
@@ -262,7 +262,7 @@ class Journal:
 
     def record_echo(self, session_id: str, kind: str, line: bytes) -> bool:
         """Record an update as an echo if it echoes the prompt; return whether it does."""
-        if kind not in methods.USER_MESSAGE_KINDS:
+        if not update_kinds.is_user_message(kind):
             return False
         echo = self._remembered(session_id).echo
         if not echo.matches(kind, line, is_v2=self._is_v2_agent):
@@ -415,8 +415,8 @@ class Journal:
         """Count a message where one begins, and a turn where a user message begins outside one."""
         base = kind.removesuffix("_chunk")
         is_new, known.last_kind = known.last_kind != base, base
-        is_users = kind in methods.USER_MESSAGE_KINDS
-        if is_new and (is_users or kind in methods.AGENT_MESSAGE_KINDS):
+        is_users = update_kinds.is_user_message(kind)
+        if is_new and (is_users or update_kinds.is_agent_message(kind)):
             turns = int(is_users and not known.is_in_turn)
             at_us = self._conn.at_us
             self._change(Counted(session_id=session_id, at_us=at_us, turns=turns, messages=1))

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from rekindle.acp import methods
+from rekindle.acp import methods, update_kinds
 from rekindle.acp.jsonrpc import Envelope, update_line
 from rekindle.acp.translate.endings import ending_to_v2
 from rekindle.jsonvalue import encode
@@ -119,7 +119,7 @@ class Outbox:
         title = live.title.announce()
         if title is None:
             return
-        update = {"sessionUpdate": methods.SESSION_INFO_UPDATE, "title": title}
+        update = {"sessionUpdate": update_kinds.SESSION_INFO_UPDATE, "title": title}
         line = update_line(live.id, update)
         self.journal.own_update(live.id, line)
         self.send_to_client(line)

@@ -23,6 +23,7 @@ from rekindle.acp.translate.live_v1 import LiveToV1
 from rekindle.acp.translate.live_v2 import LiveToV2, NamedMessage
 from rekindle.acp.translate.permissions import outcome_to_v1, permission_to_v1, permission_to_v2
 from rekindle.acp.translate.servers import SHARED_TYPES, servers_to_v1, servers_to_v2
+from rekindle.acp.update_kinds import update_to_v1, update_to_v2
 from rekindle.jsonvalue import as_array, as_object, as_str, decode_object, encode
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.live_session import LiveSession
@@ -72,7 +73,7 @@ def opening_for_client(conn: ConnectionState, live: LiveSession, result: Json) -
     if conn.client.protocol == 1:
         return _opening_to_v1(conn, live, result) if conn.is_translating else result
     options = options_to_v2(result.get("configOptions"), result.get("modes"))
-    translator_to_v2(conn, live).learn(result)
+    translator_to_v2(conn, live).read_options(result)
     rest = {k: v for k, v in result.items() if k not in {"modes", "models", "configOptions"}}
     return {**rest, "configOptions": options} if options else rest
 
@@ -114,13 +115,13 @@ def translator_to_v1(conn: ConnectionState, live: LiveSession) -> LiveToV1:
 def update_for_client(conn: ConnectionState, live: LiveSession, update: Json) -> TranslatedUpdate:
     """Translate an update of the agent."""
     if conn.client.protocol > 1:
-        translated, named = translator_to_v2(conn, live).update(update)
+        translated, named = update_to_v2(translator_to_v2(conn, live), update)
         has_id = as_str(update.get("messageId")) is not None
         made_id = None if has_id else translated.get("messageId")
         is_same = {**translated, "messageId": 0} == {**update, "messageId": 0}
         return TranslatedUpdate([translated], named, made_id, is_same=is_same)
     translator = translator_to_v1(conn, live)
-    updates = translator.update(update)
+    updates = update_to_v1(translator, update)
     is_same = updates == [update] and not translator.has_renamed
     return TranslatedUpdate(updates, is_same=is_same)
 
@@ -146,7 +147,7 @@ def _request_to_v1(live: LiveSession | None, method: str, params: Json) -> tuple
         options = map(as_object, live.to_v2.options)
         is_own = any(config_id(option) == params.get("configId") for option in options)
         if params.get("configId") == MODE and not is_own:
-            live.to_v2.wanted_mode = params.get("value")
+            live.to_v2.requested_mode = params.get("value")
             mode = {"sessionId": params.get("sessionId"), "modeId": params.get("value")}
             return methods.SET_MODE, mode
         return method, setting_to_v1(params)
@@ -175,8 +176,8 @@ def response_for_client(
     result = as_object(message.get("result"))
     if conn.client.protocol > 1:
         to_v2 = translator_to_v2(conn, live)
-        to_v2.learn(result)
-        to_v2.take_wanted_mode()
+        to_v2.read_options(result)
+        to_v2.accept_requested_mode()
         options = options_to_v2(to_v2.options, to_v2.modes)
         return encode({**message, "result": {**result, "configOptions": options}})
     to_v1 = translator_to_v1(conn, live)
@@ -202,7 +203,7 @@ def permission_for_client(conn: ConnectionState, live: LiveSession | None, line:
     if conn.client.protocol > 1:
         if live is not None:
             call_id = as_str(as_object(params.get("toolCall")).get("toolCallId"))
-            translator_to_v2(conn, live).see_call(call_id)
+            translator_to_v2(conn, live).note_call(call_id)
         return encode({**message, "params": permission_to_v2(params)})
     made_id = made_permission_id(read_envelope(line))
     to_v1 = LiveToV1() if live is None else translator_to_v1(conn, live)

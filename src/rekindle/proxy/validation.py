@@ -81,9 +81,9 @@ def leased_session(session_id: str, holder: LeaseHolder) -> Refusal:
     """Return the refusal of a session that another process uses."""
     return Refusal(
         INVALID_REQUEST,
-        f"this session is in use by process {holder.pid} on {holder.host}: close it there, "
+        f"this session is in use by process {holder.pid} on {holder.machine}: close it there, "
         "or fork it to go on beside it, or start rekindle with --takeover to move it here",
-        {"sessionId": session_id, "pid": holder.pid, "host": holder.host},
+        {"sessionId": session_id, "pid": holder.pid, "host": holder.machine},
     )
 
 

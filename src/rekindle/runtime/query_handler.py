@@ -61,9 +61,9 @@ class QueryHandler:
     def _apply(self, store: Store, query: LookupIds | ReleaseLease | EraseSession) -> object:
         match query:
             case LookupIds():
-                return store.bound(query.session_ids)
+                return store.known_ids(query.session_ids)
             case ReleaseLease():
-                return store.release(self._holder, query.session_id)
+                return store.release_leases(self._holder, query.session_id)
             case EraseSession():
                 return store.erase(query.session_id)
 
@@ -72,11 +72,11 @@ class QueryHandler:
         other: LeaseHolder | None = None
         try:
             # Every prompt asks, and mostly the lease is ours already. Reading is cheaper.
-            other = self._recorder.ask(lambda store: store.holder(query.session_id))
+            other = self._recorder.ask(lambda store: store.lease_holder(query.session_id))
             if other == self._holder:
                 return LeaseResult()
             return self._recorder.ask(
-                lambda store: store.claim(
+                lambda store: store.acquire_lease(
                     query.session_id, self._holder, takeover=query.may_take_over
                 )
             )

@@ -1,14 +1,13 @@
-"""What waits until the store works again, in its order: in a file, and else in memory.
+"""The write buffer: changes that wait until the store works again, in order.
 
-The file outlives us, and has no limit but the disk's. What it cannot take is kept in memory, up to
-a limit; beyond that, a gap is marked. What comes later then waits in memory, too, until all of it
-can be moved into the file.
+They are kept in a pending file, which outlives this process and is limited only by the disk. If the
+file cannot be written, changes are kept in memory up to a limit; entries beyond it are replaced by
+a gap. Later changes then wait in memory too, until all of them can be moved into the file.
 """
 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -16,18 +15,15 @@ from rekindle.errors import StoreError
 from rekindle.jsonvalue import encode
 from rekindle.model import Change, EntryBatch, Kind, Side
 from rekindle.runtime.log import Log
-from rekindle.store.base import Store
+from rekindle.store.base import PendingChanges, Store
 
-if TYPE_CHECKING:
-    from rekindle.store.sqlite.pending import Pending
-
-_LARGEST = 8 * 1024 * 1024
-"""Of what was said; and once more of all else, which is small, and no gap can stand for it."""
-_SIZE_OF_THE_REST = 500
+_MAX_BYTES = 8 * 1024 * 1024
+"""The limit for entries, and the limit for all other changes, which no gap can replace."""
+_OTHER_CHANGE_BYTES = 500
 
 
 class _Gap(Struct):
-    """Stands where entries had to be let go."""
+    """Replaces entries that did not fit."""
 
     session_id: str
     at_us: int
@@ -43,68 +39,74 @@ class _Gap(Struct):
         )
 
 
-class Backlog:
-    """What one recorder holds back. `open_file` makes its file; None where there is to be none."""
+class WriteBuffer:
+    """The waiting changes of one recorder.
 
-    def __init__(self, open_file: Callable[[], "Pending | None"], log: Log) -> None:
+    `open_file` creates the pending file, or returns None if there is to be none.
+    """
+
+    def __init__(self, open_file: Callable[[], PendingChanges | None], log: Log) -> None:
         self._open_file = open_file
         self._log = log
-        self._file: Pending | None = None
-        self._begin_anew()
+        self._file: PendingChanges | None = None
+        self._reset()
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         self._in_memory: list[Change | _Gap] = []
         self._gaps: dict[str, _Gap] = {}
-        self._size_said = self._size_else = 0
+        self._entry_bytes = self._other_bytes = 0
         self._count = self._entries_lost = self._changes_lost = 0
 
     def add(self, changes: Sequence[Change], *, sync: bool) -> None:
-        """Hold changes back."""
+        """Add changes. With `sync`, make them survive a crash of the machine, if possible."""
         self._count += len(changes)
-        if self._in_memory or not self._put_in_file(changes):
+        if self._in_memory or not self._write_to_file(changes):
             for change in changes:
-                self._keep(change)
+                self._keep_in_memory(change)
         elif sync:
             self._sync()
 
     def move_to_file(self) -> None:
-        """Try to have in the file what is only in memory."""
-        if self._in_memory and self._put_in_file(list(self._of_memory())):
+        """Try to move the changes in memory into the pending file."""
+        if self._in_memory and self._write_to_file(list(self._changes_in_memory())):
             self._sync()
             self._in_memory.clear()
             self._gaps.clear()
-            self._size_said = self._size_else = 0
+            self._entry_bytes = self._other_bytes = 0
 
-    def write_to(self, store: Store, patience: float) -> str:
-        """Record everything; say what had to be let go. Raises StoreError: then nothing is."""
+    def write_to(self, store: Store, timeout: float) -> str:
+        """Write all changes to the store; return a text about losses.
+
+        Raises StoreError; then no change was written.
+        """
         token = self._file.token if self._file else os.urandom(16).hex()
-        for why in store.take_pending(token, self._all(), patience=patience):
-            self._log.report("one entry cannot be recorded", quote=why)
+        for reason in store.apply_pending(token, self._changes(), timeout=timeout):
+            self._log.report("one entry cannot be recorded", quote=reason)
         self._log.note(f"caught up with {self._count} changes")
         try:
             self._remove_file()
         except OSError as error:
-            # How much was taken of it stays noted in the store, so it is not taken again.
-            self._log.note(f"what was recorded is still in a file: {error}")
+            # The store keeps the count of applied changes, so the file is not applied again.
+            self._log.note(f"could not remove the pending file after recording it: {error}")
         else:
             with suppress(StoreError):
-                store.drop_pending(token)
-        lost = self._what_was_lost()
-        self._begin_anew()
-        return lost
+                store.forget_pending(token)
+        losses = self._losses()
+        self._reset()
+        return losses
 
     def _remove_file(self) -> None:
         file, self._file = self._file, None
         if file is not None:
             file.remove()
 
-    def _what_was_lost(self) -> str:
+    def _losses(self) -> str:
         entries, changes = self._entries_lost, self._changes_lost
         lost = f"; {entries} entries were lost and are marked as a gap" if entries else ""
         return lost + (f"; {changes} titles and counts were lost" if changes else "")
 
     def leave(self) -> None:
-        """Leave what waits to whoever opens the store next, and tell the user."""
+        """Leave the changes to the next process that opens the store, and inform the user."""
         self.move_to_file()
         file, self._file = self._file, None
         if file is not None:
@@ -113,36 +115,38 @@ class Backlog:
         if lost:
             self._log.report(f"{lost} entries could not be recorded and are lost")
 
-    def _leave_file(self, file: "Pending") -> None:
+    def _leave_file(self, file: PendingChanges) -> None:
         if file.is_empty:
             with suppress(OSError):
                 file.remove()
             return
         file.leave()
-        if waits := file.entries:
-            what = "1 entry waits" if waits == 1 else f"{waits} entries wait"
-            self._log.report(f"{what} in {file.path}, to be recorded when the store works again")
+        if count := file.entries:
+            waiting = "1 entry waits" if count == 1 else f"{count} entries wait"
+            self._log.report(
+                f"{waiting} in {file.location}, to be recorded when the store works again"
+            )
 
-    def _all(self) -> Iterator[Change]:
+    def _changes(self) -> Iterator[Change]:
         if self._file is not None:
             yield from self._file.changes()
-        yield from self._of_memory()
+        yield from self._changes_in_memory()
 
-    def _of_memory(self) -> Iterator[Change]:
+    def _changes_in_memory(self) -> Iterator[Change]:
         return (it.as_entry() if isinstance(it, _Gap) else it for it in self._in_memory)
 
-    # -- in the file --------------------------------------------------------------------
+    # -- in the file -----------------------------------------------------------------------
 
-    def _put_in_file(self, changes: Sequence[Change]) -> bool:
+    def _write_to_file(self, changes: Sequence[Change]) -> bool:
         try:
             if self._file is None:
                 self._file = self._open_file()
             if self._file is None:
                 return False
-            for why in self._file.add(changes):
-                self._log.report("one entry cannot be recorded", quote=why)
+            for reason in self._file.add(changes):
+                self._log.report("one entry cannot be recorded", quote=reason)
         except (OSError, StoreError) as error:
-            self._log.note(f"what waits is only in memory: {error}")
+            self._log.note(f"changes wait in memory only: {error}")
             return False
         return True
 
@@ -151,30 +155,30 @@ class Backlog:
             if self._file is not None:
                 self._file.sync()
         except OSError as error:
-            self._log.note(f"what waits may not outlive a crash of the machine: {error}")
+            self._log.note(f"waiting changes may not survive a crash of the machine: {error}")
 
-    # -- in memory ----------------------------------------------------------------------
+    # -- in memory -------------------------------------------------------------------------
 
-    def _keep(self, change: Change) -> None:
+    def _keep_in_memory(self, change: Change) -> None:
         if not isinstance(change, EntryBatch):
-            if self._size_else + _SIZE_OF_THE_REST <= _LARGEST:
-                self._size_else += _SIZE_OF_THE_REST
+            if self._other_bytes + _OTHER_CHANGE_BYTES <= _MAX_BYTES:
+                self._other_bytes += _OTHER_CHANGE_BYTES
                 self._in_memory.append(change)
             else:
                 self._changes_lost += 1
-        elif self._size_said + len(change.data) <= _LARGEST:
-            self._size_said += len(change.data)
+        elif self._entry_bytes + len(change.data) <= _MAX_BYTES:
+            self._entry_bytes += len(change.data)
             self._in_memory.append(change)
         else:
-            self._let_go(change)
+            self._add_to_gap(change)
 
-    def _let_go(self, stretch: EntryBatch) -> None:
-        gap = self._gaps.get(stretch.session_id)
+    def _add_to_gap(self, batch: EntryBatch) -> None:
+        gap = self._gaps.get(batch.session_id)
         if gap is None:
-            gap = self._gaps[stretch.session_id] = _Gap(stretch.session_id, stretch.at_us, 0)
+            gap = self._gaps[batch.session_id] = _Gap(batch.session_id, batch.at_us, 0)
             self._in_memory.append(gap)
-        gap.lost += stretch.count
-        self._entries_lost += stretch.count
+        gap.lost += batch.count
+        self._entries_lost += batch.count
 
 
 def _entries_in(change: Change | _Gap) -> int:

@@ -1,141 +1,141 @@
-"""Which store is meant, and opening it."""
+"""Store addresses: which store is meant, and which back end serves it.
+
+An address is a path, or a URL whose scheme names the kind of store. Back ends are imported when
+one is asked for: `rekindle run` starts its agent before it loads a store.
+
+Another kind of store is a row in `_BACKENDS`, and a function that parses its addresses.
+"""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rekindle.errors import UsageError
 
 if TYPE_CHECKING:
-    from rekindle.store.base import Store
-    from rekindle.store.sqlite.pending import Pending
+    from rekindle.store.base import StoreBackend
+    from rekindle.store.maintenance import MaintenanceBackend
+    from rekindle.store.search import SearchIndex
 
 VARIABLE = "REKINDLE_STORE"
-ADDRESS = "a path, sqlite:///relative/path or sqlite:////absolute/path"
-"""What an address of a store looks like."""
+ADDRESS_HELP = "a path, sqlite:///relative/path or sqlite:////absolute/path"
 _SQLITE = "sqlite:///"
 
 
-def locate(option: str | None) -> Path:
-    """Return the store's path: as asked for, else as the environment says, else the usual one.
+class StoreAddress(NamedTuple):
+    """The parsed address of a store. Its text is what messages to the user show."""
 
-    Raises UsageError for an address of a kind that is not known.
+    scheme: str
+    location: str
+    """The part that only the back end understands. For SQLite, it is an absolute path."""
+
+    def __str__(self) -> str:
+        """Return the location, without the scheme."""
+        return self.location
+
+
+def locate(option: str | None) -> StoreAddress:
+    """Return the address that `option` names, or the environment, or the default one.
+
+    Raises UsageError if the address is malformed or its scheme is unknown.
     """
-    return asked_for(option) or usual_path()
+    return requested_address(option) or default_address()
 
 
-def asked_for(option: str | None) -> Path | None:
-    """Return the path that `option` or the environment names, if any. Raises UsageError."""
-    address = option or os.environ.get(VARIABLE)
-    if not address:
-        return None
-    if address.startswith(_SQLITE):
-        # As elsewhere: three slashes before a relative path, four before an absolute one.
-        address = address.removeprefix(_SQLITE)
-        _check_is_meant(address)
-    elif "://" in address:
-        kind = address.partition("://")[0]
-        raise UsageError(f"unknown kind of store {kind!r}: give {ADDRESS}")
-    if not address:
-        raise UsageError(f"the store's address has no path: give {ADDRESS}")
+def requested_address(option: str | None) -> StoreAddress | None:
+    """Return the address that `option` or the environment names, if any. Raises UsageError."""
+    text = option or os.environ.get(VARIABLE)
+    return parse_address(text) if text else None
+
+
+def parse_address(text: str) -> StoreAddress:
+    """Parse a path or a URL. Raises UsageError."""
+    if text.startswith(_SQLITE):
+        # As in other tools: three slashes before a relative path, four before an absolute one.
+        text = text.removeprefix(_SQLITE)
+        _check_relative_path(text)
+    elif "://" in text:
+        kind = text.partition("://")[0]
+        raise UsageError(f"unknown kind of store {kind!r}: give {ADDRESS_HELP}")
+    if not text:
+        raise UsageError(f"the store's address has no path: give {ADDRESS_HELP}")
     try:
-        return _behind_links(Path(address).expanduser().absolute())
+        return path_address(Path(text).expanduser().absolute())
     except (RuntimeError, OSError) as error:
-        raise UsageError(f"the store's path {address} leads nowhere: {error}") from error
+        raise UsageError(f"the store's path {text} leads nowhere: {error}") from error
 
 
-def _check_is_meant(address: str) -> None:
-    """Raise UsageError if a relative path leads nowhere, and would lead somewhere as absolute."""
-    relative, absolute = Path(address), Path("/", address)
+def _check_relative_path(path: str) -> None:
+    """Raise UsageError if a relative path leads nowhere, but the same absolute path exists."""
+    relative, absolute = Path(path), Path("/", path)
     has_parents = len(relative.parts) > 1
     if has_parents and not relative.parent.is_dir() and absolute.parent.is_dir():
         raise UsageError(
-            f"{_SQLITE}{address} is a path from the current folder, where there is no folder"
+            f"{_SQLITE}{path} is a path from the current folder, where there is no folder"
             f" {relative.parent}: {_SQLITE}{absolute} is the absolute one"
         )
 
 
-def usual_path() -> Path:
-    """Return where the store lies when nothing else is asked for."""
-    import platformdirs  # noqa: PLC0415 - 30 ms, and only where nothing else is asked for
+def default_address() -> StoreAddress:
+    """Return the address of the user's store, used when no other is named."""
+    import platformdirs  # noqa: PLC0415 - 30 ms, and only where no store is named
 
-    return _behind_links(platformdirs.user_data_path("rekindle", appauthor=False) / "sessions.db")
+    return path_address(platformdirs.user_data_path("rekindle", appauthor=False) / "sessions.db")
 
 
-def _behind_links(path: Path) -> Path:
-    """Return the file that a link means.
+def path_address(path: Path) -> StoreAddress:
+    """Return the address of the store in a file; a symbolic link is followed.
 
-    SQLite's log lies beside that, and so must all of ours: two names would be two locks.
+    SQLite puts its log beside the file itself, and our files must be there too: a store with two
+    names would have two locks.
     """
-    # What cannot even be looked at is told by whoever opens it.
-    return Path(os.path.realpath(path)) if os.path.islink(path) else path  # noqa: PTH114
+    # A path that cannot be inspected is reported when the store is opened.
+    target = os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114
+    return StoreAddress("sqlite", str(target))
 
 
-def index_path(store: Path) -> Path:
-    """Return where the index of a store lies, if it has one."""
-    return store.with_name(store.name + ".index")
+def backend_for(address: StoreAddress) -> "StoreBackend":
+    """Return the back end for an address. Nothing is opened yet."""
+    return _BACKENDS[address.scheme](address.location)
 
 
-def is_there(path: Path) -> bool:
-    """Tell whether there is something at `path`, or a damaged store that waits to be saved."""
-    if path.exists():
-        return True
-    from rekindle.store.sqlite.connection import waiting  # noqa: PLC0415 - heavy
-
-    return waiting(path) is not None
+def store_exists(address: StoreAddress) -> bool:
+    """Return whether a store is at `address`, even if it is damaged and waits for recovery."""
+    return backend_for(address).exists()
 
 
-def open_store(
-    path: Path, *, create: bool = True, tell: Callable[[str], object] = lambda _: None
-) -> "Store":
-    """Open the store at `path`. Raises StoreUnavailable, StoreTooNew.
+def open_search_index(address: StoreAddress, *, rebuild: bool = False) -> "SearchIndex":
+    """Open the search index of a store. Raises StoreUnavailable, UsageError if it has none."""
+    from rekindle.store.search import SearchBackend  # noqa: PLC0415 - not needed to record
 
-    Whoever may write to it takes in what waits of others that have ended. What of that cannot be
-    recorded is told.
-    """
-    from rekindle.store.sqlite.store import SqliteStore  # noqa: PLC0415 - heavy
-
-    store = SqliteStore(path, create=create)
-    if create and pending_files(path):
-        from rekindle.store.sqlite.pending import take_in  # noqa: PLC0415 - seldom needed
-
-        try:
-            take_in(path, store, tell)
-        except BaseException:
-            store.close()
-            raise
-    return store
+    backend = backend_for(address)
+    if not isinstance(backend, SearchBackend):
+        raise UsageError(f"the store {address} cannot be searched")
+    return backend.open_index(rebuild=rebuild)
 
 
-def pending_path(store: Path, token: str) -> Path:
-    """Return the file in which the process with this token has what waits to be recorded."""
-    return store.with_name(f"{store.name}.pending-{token}")
+def maintenance_for(address: StoreAddress) -> "MaintenanceBackend":
+    """Return the maintenance capability of a store. Raises UsageError if it has none."""
+    from rekindle.store.maintenance import MaintenanceBackend  # noqa: PLC0415 - seldom needed
+
+    backend = backend_for(address)
+    if not isinstance(backend, MaintenanceBackend):
+        raise UsageError(f"the store {address} cannot be diagnosed from here")
+    return backend
 
 
-def pending_files(store: Path) -> list[Path]:
-    """Return those files of all processes, living or not."""
-    beginning = pending_path(store, "").name
-    try:
-        names = os.listdir(store.parent)  # noqa: PTH208 - names
-    except OSError:
-        return []
-    return [store.with_name(name) for name in names if name.startswith(beginning)]
+def is_store_file(path: Path) -> bool:
+    """Return whether a file is a store of some kind. Raises OSError."""
+    from rekindle.store.sqlite.inspect import is_store  # noqa: PLC0415 - seldom needed
+
+    return is_store(path)
 
 
-def open_pending(path: Path) -> "Pending":
-    """Make a file for what cannot be recorded in the store at `path` now. Raises OSError."""
-    from rekindle.store.sqlite.pending import Pending  # noqa: PLC0415 - seldom needed
+def _sqlite(location: str) -> "StoreBackend":
+    from rekindle.store.sqlite.backend import SqliteBackend  # noqa: PLC0415 - heavy
 
-    return Pending(path)
+    return SqliteBackend(Path(location))
 
 
-def salvage_store(path: Path) -> str | None:
-    """Save what can be read of a damaged store; say how much, None if there is nothing to do.
-
-    Raises StoreUnavailable.
-    """
-    from rekindle.store.sqlite.quarantine import in_words, salvage  # noqa: PLC0415 - seldom needed
-
-    report = salvage(path)
-    return in_words(report) if report else None
+_BACKENDS: "dict[str, Callable[[str], StoreBackend]]" = {"sqlite": _sqlite}

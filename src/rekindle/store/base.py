@@ -1,7 +1,13 @@
-"""What a store is. The docstrings here are the specification; one test holds every store to it."""
+"""The contract of a store. The docstrings here are the specification.
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, Self
+`tests/store/test_contract.py` holds every store to it. The modules `search` and `maintenance` have
+the contracts of optional capabilities, and `address` resolves the name of a store.
+
+A store keeps entries and does not understand them. Code that does is injected as `StoreHooks`.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, Self
 
 from msgspec import Struct
 
@@ -18,9 +24,12 @@ from rekindle.model import (
     TitleSource,
 )
 
+Reporter = Callable[[str], object]
+"""Receives a line of text for the user."""
+
 
 class ImportedSession(Struct, frozen=True):
-    """A session that was imported: which, of which folder, from where."""
+    """An imported session: its id, its folder, and the file that it comes from."""
 
     session_id: str
     cwd: str | None
@@ -28,206 +37,344 @@ class ImportedSession(Struct, frozen=True):
     is_deleted: bool = False
 
 
-MOST_FOUND = 100
-"""How many sessions are looked at that begin with the same letters."""
-_MARKS = (".", "~")
-"""Stand in the ids of sub-agents and of branches, after that of their session."""
+MAX_PREFIX_MATCHES = 100
+"""The number of sessions that `Store.find` compares."""
+_SUFFIX_MARKS = (".", "~")
+"""Separate the id of a session from the suffix of a sub-agent or of a branch."""
 
 
-def are_one(ids: Sequence[str]) -> bool:
-    """Tell whether all of these, in order, are the first and what hangs on it."""
-    marked = tuple(ids[0] + mark for mark in _MARKS)
-    return len(ids) < MOST_FOUND and all(it.startswith(marked) for it in ids[1:])
+def belong_to_first(ids: Sequence[str]) -> bool:
+    """Return whether all ids after the first one are sub-agents or branches of the first.
+
+    `ids` are sorted. Too many to compare count as a no.
+    """
+    prefixes = tuple(ids[0] + mark for mark in _SUFFIX_MARKS)
+    return len(ids) < MAX_PREFIX_MATCHES and all(id_.startswith(prefixes) for id_ in ids[1:])
 
 
 class Store(Protocol):
-    """Keeps sessions and their entries. One process writes through one instance.
+    """Sessions, their entries, and the leases on them.
 
-    Several processes may use one store at once. Every method raises StoreUnavailable
-    when the store cannot be used at the moment. A method may be called from any thread.
+    Several processes may use one store at the same time. Each opens its own instance and writes
+    through that one only. Any method may be called from any thread. Every method raises
+    StoreUnavailable if the store cannot be used at the moment, StoreDamaged if its contents make no
+    sense, and StoreTooNew if a newer Rekindle has upgraded it.
+
+    Sessions are listed, and entries are read, in the order that the method names. Where it names
+    none, the order is undefined.
     """
 
+    # -- writing ---------------------------------------------------------------------------
+
     def write(
-        self, changes: Sequence[Change], *, sync: bool = False, patience: float | None = None
+        self, changes: Sequence[Change], *, sync: bool = False, timeout: float | None = None
     ) -> None:
-        """Apply `changes` in order, all or none, so that a crash of this process keeps them.
+        """Apply `changes` in order, all or none.
 
-        With `sync`, also a crash of the machine keeps them and everything before them.
-        Other writers are waited for some `patience` seconds, a second if not said otherwise.
+        When the method returns, the changes survive a crash of this process. With `sync`, they
+        also survive a crash of the machine, and so does everything written before them.
 
-        - EntryBatch: its lines become entries with the session's next seqs, from 1 on, without
-          a gap; ACTIVITY moves `updated_us`, never back.
-        - Opened: tells what is known of the session; what is None stays as it is. A session
-          that was deleted is there again.
-        - Titled: the user's title outranks the agent's, and the agent's one made from a
-          prompt. The first title made from a prompt stays; other titles are replaced,
-          and with None taken back.
-        - Tallied: adds to the session's `turns` and `messages`.
-        - Deleted: the session is no longer listed by default.
-        - Archived: likewise, or with False it is listed again; the first time stays.
-        - Forked: a new session gets the parent's entries up to `until_seq`, its agent, folder
-          and title, and no others; the parent stays as it is. Raises SessionNotFound.
-        - Imported: tells where the session is from.
-        - Cut: the entries after `until_seq` are gone; the next one gets the seq after that. Only
-          for what nobody drives. Raises SessionNotFound.
+        Other writers are waited for at most `timeout` seconds; None means one second.
 
-        A change that names an unknown session makes it, except Deleted and Archived, which
-        then do nothing.
+        - EntryBatch: appends its lines as entries. They get the next seqs of the session, which
+          start at 1 and have no gaps. Kinds in ACTIVITY move `updated_us` forward, never back.
+        - Opened: sets the fields that are not None, and undeletes a deleted session.
+        - Titled: sets or removes the title of one source. The user's title outranks the agent's,
+          and the agent's outranks one made from a prompt. The first title made from a prompt
+          stays; the other sources replace theirs.
+        - Counted: adds to `turns` and `messages`.
+        - Deleted: the session is not listed by default.
+        - Archived: likewise; with False it is listed again. Archiving again keeps the first time.
+        - Forked: creates a session with the parent's entries up to `until_seq`, its agent, folder
+          and titles. The parent does not change. Raises SessionNotFound.
+        - Imported: sets the origin.
+        - Truncated: removes the entries after `until_seq`; the next entry gets the seq after it.
+          Only for sessions without a lease. Raises SessionNotFound.
+
+        A change to an unknown session creates it. Deleted and Archived then do nothing.
         """
         ...
 
     def extend(
         self, session_id: str, after: int, changes: Iterable[Change], *, sync: bool = True
     ) -> bool:
-        """Apply `changes` as `write` does, if the session has just `after` entries.
+        """Apply `changes` to one session if its last seq is `after`; return whether it was.
 
-        All are of this session; one that is not there has no entries. They are drawn one by
-        one, so memory stays bounded however many there are; where drawing fails, nothing is
-        applied. Return whether it was done: else somebody has written to the session.
+        All changes are of this session. A session that does not exist has the last seq 0. The
+        changes are consumed one at a time, so memory stays bounded. If the iterable raises, none
+        is applied. False means that another writer has appended to the session.
         """
         ...
 
-    def take_pending(
-        self, token: str, changes: Iterable[Change], *, patience: float | None = None
+    def apply_pending(
+        self, token: str, changes: Iterable[Change], *, timeout: float | None = None
     ) -> list[str]:
-        """Apply those of `changes` that were not taken before, as `write` does, synced.
+        """Apply the changes of a pending file that were not applied before, synced.
 
-        They are all that has waited under `token`, from the first on; how many of them were taken
-        is remembered by the same transaction. So it may be called again, with the same and what has
-        come since. What was said in a session before it was purged is left out. Return what is
-        wrong with changes that could never be applied: they keep no other from it.
+        `changes` are all changes that wait under `token`, from the first. The same transaction
+        records how many were applied, so the call is idempotent: repeat it with the same changes
+        and any that came since. Changes that are older than the purge of their session are skipped.
+
+        Returns the reasons why some changes can never be applied. They do not stop the others.
         """
         ...
 
-    def drop_pending(self, token: str) -> None:
-        """Forget how much was taken: nothing waits under `token` any more, or ever will."""
+    def forget_pending(self, token: str) -> None:
+        """Forget how many changes of `token` were applied. Call it after its file is removed."""
         ...
+
+    # -- reading ---------------------------------------------------------------------------
 
     def read(self, session_id: str, *, after: int = 0) -> Iterator[Entry]:
-        """Yield the entries of a session with seq > `after`, in the order of their seq.
+        """Yield the entries with a seq greater than `after`, in the order of their seqs.
 
-        The session is read as it is now or later, in pieces: memory stays bounded however
-        long it is. Raises SessionNotFound.
+        The session is read in pieces, so memory stays bounded. Entries that are appended meanwhile
+        may be included. Raises SessionNotFound.
         """
         ...
 
     def session(self, session_id: str) -> Session:
-        """Return one session, whether archived, deleted or not. Raises SessionNotFound."""
+        """Return one session, also if it is archived or deleted. Raises SessionNotFound."""
         ...
 
     def sessions(self, page: Page) -> list[Session]:
-        """List sessions, the last updated first, at most `page.limit`."""
+        """Return at most `page.limit` sessions that match `page`, last updated first."""
         ...
 
     def find(self, prefix: str) -> Session:
-        """Return the session with this id, or the only one whose id begins with it.
+        """Return the session with this id, or with the only id that starts with `prefix`.
 
-        What is purged is meant by its whole id only. Sub-agents and branches, which have the id of
-        their session before their own, do not count beside it.
+        A purged session is found by its whole id only. Sub-agents and branches, whose ids start
+        with the id of their session, do not make it ambiguous.
         Raises SessionNotFound, SessionAmbiguous.
         """
         ...
 
+    def find_by_agent_id(self, agent_session_id: str) -> str | None:
+        """Return the id of the session that an agent knows, or has known, by this id.
+
+        The agent's ids are those of Opened, current and former. A current one is preferred.
+        """
+        ...
+
+    def agent_commands(self, identities: Collection[str]) -> list[tuple[str, ...]]:
+        """Return the commands that started agents with these identities, last used first.
+
+        Each command is returned once. Identities (`AgentIdentity.identity`) are compared whole, and
+        ignoring the case of ASCII letters; an empty one matches no agent. Sessions that are deleted
+        or that no client has opened do not count.
+        """
+        ...
+
+    def known_ids(self, session_ids: Sequence[str]) -> set[str]:
+        """Return the ids that belong to a session, deleted or not: its own or its agent's.
+
+        The agent's ids are those of Opened, current and former.
+        """
+        ...
+
     def titles(self, session_id: str) -> dict[TitleSource, str]:
-        """Return all titles of a session, also those that another outranks.
-
-        Raises SessionNotFound.
-        """
-        ...
-
-    def bound(self, session_ids: Sequence[str]) -> set[str]:
-        """Return those ids that a session here has, deleted or not: its own, or the agent's.
-
-        The agent's are those that Opened has told, now or before.
-        """
-        ...
-
-    def known_to_agent_as(self, agent_session_id: str) -> str | None:
-        """Return the session that an agent knows, or has known, by that id, as Opened told."""
+        """Return the titles of a session by source, outranked ones too. Raises SessionNotFound."""
         ...
 
     def imported(self) -> Iterator[ImportedSession]:
-        """Yield every session that Imported was told of, also those that were deleted."""
+        """Yield all sessions that have an origin, deleted ones too."""
         ...
 
-    def claim(self, session_id: str, holder: LeaseHolder, *, takeover: bool = False) -> LeaseResult:
-        """Make `holder` the one that drives a session, unless another does.
+    def overview(self) -> Overview:
+        """Return totals of the whole store, without reading entries."""
+        ...
 
-        A holder whose process has ended drives nothing. With `takeover`, the session is
-        `holder`'s whoever had it. Raises SessionNotFound.
+    # -- leases ----------------------------------------------------------------------------
+
+    def acquire_lease(
+        self, session_id: str, holder: LeaseHolder, *, takeover: bool = False
+    ) -> LeaseResult:
+        """Give `holder` the exclusive use of a session, unless another live process has it.
+
+        The lease of a process that has ended does not count. With `takeover`, the lease of a live
+        process does not count either. Idempotent for the same holder. Raises SessionNotFound.
         """
         ...
 
-    def holder(self, session_id: str) -> LeaseHolder | None:
-        """Return the living holder of a session, if there is one."""
+    def lease_holder(self, session_id: str) -> LeaseHolder | None:
+        """Return the live process that holds the lease of a session. Raises SessionNotFound."""
         ...
 
-    def driven(self) -> set[str]:
-        """Return the sessions that have a living holder."""
+    def leased_ids(self) -> set[str]:
+        """Return the sessions whose lease is held by a live process."""
         ...
 
-    def release(self, holder: LeaseHolder, session_id: str | None = None) -> None:
-        """Give up a session, or all of them, so far as they are `holder`'s."""
+    def release_leases(self, holder: LeaseHolder, session_id: str | None = None) -> None:
+        """Release the lease of one session, or all leases, if they are held by `holder`."""
         ...
 
-    def standings(self, session_ids: Sequence[str]) -> dict[str, SessionStatus]:
-        """Tell how it stands with sessions, without reading them whole; of unknown ones nothing.
+    def statuses(self, session_ids: Sequence[str]) -> dict[str, SessionStatus]:
+        """Return the status of each known session, without reading whole sessions.
 
-        A turn ends with the answer to its prompt, from version 2 of the protocol on with an
-        error or the state "idle". What an agent has told of a session without a prompt of ours
-        has ended.
+        A leased session is LIVE. Another one is INTERRUPTED if its last prompt has no end, as
+        `StoreHooks.turn_has_ended` decides, and IDLE otherwise.
+        """
+        ...
+
+    def continue_from(self, former: Self) -> None:
+        """Take over the leases of an instance that is closed next.
+
+        If the storage behind `former` was replaced, the sessions that it holds leases on are
+        brought into this one by `StoreHooks.on_replaced`. If the method raises, `former` keeps
+        its leases, and the call can be repeated with another instance.
+        """
+        ...
+
+    # -- removing --------------------------------------------------------------------------
+
+    def deleted_ids(self, before_us: int, limit: int = -1) -> list[str]:
+        """Return the sessions that were deleted before this time and are not purged.
+
+        Ordered by time of deletion, oldest first. A negative `limit` means no limit.
         """
         ...
 
     def purge(self, *session_ids: str) -> None:
-        """Remove for good all that is known of deleted sessions, but not that they were deleted.
+        """Remove everything about deleted sessions except the fact that they were deleted.
 
-        So no agent's own list can bring them back. What is not deleted is left as it is.
-        """
-        ...
-
-    def scrub(self, tick: Callable[[], object]) -> None:
-        """See to it that no file holds anything of what was purged, not even in unused parts.
-
-        Others cannot write meanwhile; `tick` is called now and then. Raises StoreUnavailable
-        also if others read just now, or would have to wait for long: what was purged stays so.
-        """
-        ...
-
-    def deleted(self, before_us: int, limit: int = -1) -> list[str]:
-        """Return the sessions that were deleted before then, and are not purged.
-
-        Those that were deleted first come first; a negative `limit` is none.
-        """
-        ...
-
-    def weigh(self, session_ids: Sequence[str]) -> int:
-        """Return how many bytes the entries of these sessions have."""
-        ...
-
-    def overview(self) -> Overview:
-        """Return what there is in all, without reading any session."""
-        ...
-
-    def compact(self) -> Iterator[float]:
-        """Give back the space that holds nothing; yield which part of the work is done.
-
-        Others may write between any two steps, and whoever stops at one, or is killed at any
-        moment, loses nothing. Raises StoreUnavailable also if others must end first.
+        The tombstone keeps an agent's own list from bringing a session back. Sessions that are not
+        deleted do not change.
         """
         ...
 
     def erase(self, session_id: str) -> None:
-        """Remove a session and its entries for good; an unknown one is gone already."""
-        ...
-
-    def succeed(self, former: Self) -> None:
-        """Take the place of one that is closed next: what it has claimed stays claimed."""
+        """Remove a session without a tombstone. Does nothing if it does not exist."""
         ...
 
     def close(self) -> None:
-        """Let go of everything held. What was written stays."""
+        """Release the leases that were acquired by this instance, and all resources."""
         ...
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *_: object) -> None: ...
+
+
+class ReplacedStore(Protocol):
+    """A store whose storage was removed or replaced while it was open. It can still be read.
+
+    A commit that was reported as failed is not visible in it, because the writer repeats it.
+    """
+
+    def leases(self) -> Mapping[str, LeaseHolder]:
+        """Return the sessions whose lease was acquired through this store, with the holder."""
+        ...
+
+    def session(self, session_id: str) -> Session:
+        """Return one session. Raises SessionNotFound, StoreDamaged."""
+        ...
+
+    def titles(self, session_id: str) -> dict[TitleSource, str]:
+        """Return the titles of a session. Raises SessionNotFound, StoreDamaged."""
+        ...
+
+    def read(self, session_id: str, *, after: int = 0) -> Iterator[Entry]:
+        """Yield the entries of a session in order. Raises SessionNotFound, StoreDamaged."""
+        ...
+
+
+class StoreHooks(Struct, frozen=True, kw_only=True):
+    """Code that understands entries, injected into a store by the composition root."""
+
+    turn_has_ended: Callable[[Iterable[Entry]], bool] = lambda _: True
+    """Decides whether a turn has ended. Gets the answers and states that follow the last prompt."""
+    title_from_prompt: Callable[[list[Any]], str | None] = lambda _: None
+    """Returns a title for a prompt, given as its content blocks."""
+    on_replaced: Callable[[ReplacedStore, Store], None] = lambda _, __: None
+    """Brings the leased sessions of a replaced store into the new one. Raises StoreUnavailable."""
+
+
+class PendingChanges(Protocol):
+    """Changes of one process that the store cannot take now, kept where they outlive the process.
+
+    The owner appends to them and applies them itself if it can. Otherwise the next process that
+    opens the store applies them. Methods that write raise OSError. Call them from one thread.
+    """
+
+    @property
+    def token(self) -> str:
+        """The name under which the store counts the changes that were applied."""
+        ...
+
+    @property
+    def location(self) -> str:
+        """Where the changes are, as a user can find them."""
+        ...
+
+    @property
+    def entries(self) -> int:
+        """The number of entries among the changes."""
+        ...
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no changes."""
+        ...
+
+    def add(self, changes: Sequence[Change]) -> list[str]:
+        """Append changes, all or none; return the reasons why some can never be applied."""
+        ...
+
+    def sync(self) -> None:
+        """Make the changes survive a crash of the machine."""
+        ...
+
+    def changes(self) -> Iterator[Change]:
+        """Yield all changes, from the first."""
+        ...
+
+    def remove(self) -> None:
+        """Remove the changes, because they were applied."""
+        ...
+
+    def leave(self) -> None:
+        """Leave the changes to the next process that opens the store."""
+        ...
+
+
+class PendingInfo(Struct, frozen=True):
+    """Pending changes as another process sees them."""
+
+    location: str
+    is_alive: bool
+    """Whether the owner still runs."""
+    entries: int
+    sessions: frozenset[str]
+    problem: str = ""
+    """Why they cannot be read."""
+    is_leftover: bool = False
+    """Whether they were applied, and are kept only because a part of them is damaged."""
+
+
+class StoreBackend(Protocol):
+    """The storage at one address, not opened yet. Every kind of store has one.
+
+    With a search index it is a `SearchBackend` as well. If it supports diagnosis and recovery, it
+    is a `MaintenanceBackend`.
+    """
+
+    def exists(self) -> bool:
+        """Return whether a store exists, even if it is damaged and waits for recovery."""
+        ...
+
+    def open(self, *, create: bool, report: Reporter, hooks: StoreHooks) -> Store:
+        """Open the store. With `create`, create or upgrade it, and apply pending changes.
+
+        Only pending changes of processes that have ended are applied. `report` receives a text
+        about losses. Without `create`, a store that does not exist raises StoreMissing.
+        Raises StoreUnavailable, StoreTooNew.
+        """
+        ...
+
+    def open_pending(self) -> PendingChanges:
+        """Create a place for changes that cannot be written now. Raises OSError."""
+        ...
+
+    def pending(self) -> list[PendingInfo]:
+        """Return the pending changes of all processes, without changing anything."""
+        ...

@@ -1,6 +1,6 @@
-"""A store that lasts as long as its process: for tests, and for reading the contract as code."""
+"""A store in memory: for tests, and as a readable implementation of the contract."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from threading import Lock
 from typing import Self
 
@@ -12,15 +12,16 @@ from rekindle.model import (
     ACTIVITY,
     UNKNOWN_TO_AGENT,
     AgentIdentity,
+    AgentSaved,
     Archived,
     Change,
-    AgentSaved,
     Counted,
     Deleted,
     Entry,
     EntryBatch,
     Forked,
     Imported,
+    Kind,
     LeaseHolder,
     LeaseResult,
     Opened,
@@ -33,35 +34,35 @@ from rekindle.model import (
     TitleSource,
     Truncated,
 )
-from rekindle.store.base import ImportedSession, are_one
+from rekindle.store.base import ImportedSession, StoreHooks, belong_to_first
 from rekindle.text.times import week_of
-from rekindle.transcript.reducer import fold
 
 
 class _Record(Struct):
     session: Session
     titles: dict[TitleSource, str] = {}
     entries: list[Entry] = []
-    former: set[str] = set()
-    """By which ids the agent has known it before."""
+    former_agent_ids: set[str] = set()
 
 
 class MemoryStore:
-    """Keeps everything in dictionaries."""
+    """Keeps everything in dictionaries. It ends with its process."""
 
-    def __init__(self) -> None:
+    def __init__(self, hooks: StoreHooks | None = None) -> None:
+        self._hooks = hooks or StoreHooks()
         self._lock = Lock()
         self._records: dict[str, _Record] = {}
         self._holders: dict[str, LeaseHolder] = {}
         self._last_holders: dict[str, LeaseHolder] = {}
-        self._taken: dict[str, int] = {}
+        self._applied: dict[str, int] = {}
+        """The number of pending changes that were applied, by token."""
 
     def write(
         self,
         changes: Sequence[Change],
         *,
         sync: bool = False,  # noqa: ARG002 - nothing to sync
-        patience: float | None = None,  # noqa: ARG002 - nobody to wait for
+        timeout: float | None = None,  # noqa: ARG002 - there are no other writers
     ) -> None:
         """Apply `changes`."""
         with self._lock:
@@ -74,33 +75,34 @@ class MemoryStore:
         after: int,
         changes: Iterable[Change],
         *,
-        sync: bool = True,  # noqa: ARG002 - as above
+        sync: bool = True,  # noqa: ARG002 - nothing to sync
     ) -> bool:
-        """Apply `changes` if nobody has written to the session."""
-        drawn = list(changes)
+        """Apply `changes` if the session has not grown."""
+        consumed = list(changes)
         with self._lock:
             record = self._records.get(session_id)
             if (record.session.last_seq if record else 0) != after:
                 return False
-            for change in drawn:
+            for change in consumed:
                 self._apply(change)
             return True
 
-    def take_pending(
+    def apply_pending(
         self,
         token: str,
         changes: Iterable[Change],
         *,
-        patience: float | None = None,  # noqa: ARG002 - nobody to wait for
+        timeout: float | None = None,  # noqa: ARG002 - there are no other writers
     ) -> list[str]:
-        """Apply what waits."""
-        drawn = list(changes)
+        """Apply pending changes that were not applied before."""
+        consumed = list(changes)
         with self._lock:
-            done, self._taken[token] = self._taken.get(token, 0), len(drawn)
-            return [why for change in drawn[done:] if (why := self._take(change))]
+            done, self._applied[token] = self._applied.get(token, 0), len(consumed)
+            problems = [self._apply_one_pending(change) for change in consumed[done:]]
+            return [problem for problem in problems if problem]
 
-    def _take(self, change: Change) -> str | None:
-        """Apply a change that has waited; say why, if it can never be."""
+    def _apply_one_pending(self, change: Change) -> str | None:
+        """Apply a pending change; return why, if it can never be applied."""
         record = self._records.get(change.session_id)
         if record and record.session.is_purged and change.at_us <= (record.session.deleted_us or 0):
             return None
@@ -110,9 +112,9 @@ class MemoryStore:
             return repr(error)
         return None
 
-    def drop_pending(self, token: str) -> None:
-        """Forget what has waited."""
-        self._taken.pop(token, None)
+    def forget_pending(self, token: str) -> None:
+        """Forget how many changes were applied."""
+        self._applied.pop(token, None)
 
     def read(self, session_id: str, *, after: int = 0) -> Iterator[Entry]:
         """Yield entries."""
@@ -131,12 +133,12 @@ class MemoryStore:
     def sessions(self, page: Page) -> list[Session]:
         """List sessions."""
         with self._lock:
-            fitting = [r.session for r in self._records.values() if _fits(r.session, page)]
-        fitting.sort(key=_position, reverse=True)
-        return fitting[: page.limit]
+            matching = [r.session for r in self._records.values() if _matches(r.session, page)]
+        matching.sort(key=_position, reverse=True)
+        return matching[: page.limit]
 
     def find(self, prefix: str) -> Session:
-        """Return the session that `prefix` means."""
+        """Return the session that `prefix` identifies."""
         with self._lock:
             if prefix in self._records:
                 return self._records[prefix].session
@@ -145,7 +147,7 @@ class MemoryStore:
                 for id_, record in self._records.items()
                 if prefix and id_.startswith(prefix) and not record.session.is_purged
             )
-            if matches and not are_one(matches):
+            if matches and not belong_to_first(matches):
                 raise SessionAmbiguous(prefix, matches)
             return self._get(matches[0] if matches else prefix).session
 
@@ -154,31 +156,42 @@ class MemoryStore:
         with self._lock:
             return dict(self._get(session_id).titles)
 
-    def bound(self, session_ids: Sequence[str]) -> set[str]:
-        """Return the ids that are known here."""
+    def known_ids(self, session_ids: Sequence[str]) -> set[str]:
+        """Return the ids that belong to a session."""
         with self._lock:
             known = {r.session.agent_session_id for r in self._records.values()}
-            known = known.union(*(r.former for r in self._records.values()))
+            known = known.union(*(r.former_agent_ids for r in self._records.values()))
             return (known | self._records.keys()) & set(session_ids)
 
-    def known_to_agent_as(self, agent_session_id: str) -> str | None:
-        """Return the session that an agent has under that id."""
+    def find_by_agent_id(self, agent_session_id: str) -> str | None:
+        """Return the session that an agent knows by this id."""
         with self._lock:
             records = list(self._records.values())
-        now = [it for it in records if it.session.agent_session_id == agent_session_id]
-        once = [it for it in records if agent_session_id in it.former]
-        return next((it.session.id for it in [*now, *once]), None)
+        current = [r for r in records if r.session.agent_session_id == agent_session_id]
+        former = [r for r in records if agent_session_id in r.former_agent_ids]
+        return next((record.session.id for record in [*current, *former]), None)
+
+    def agent_commands(self, identities: Collection[str]) -> list[tuple[str, ...]]:
+        """Return the commands of agents."""
+        wanted = {_fold_ascii(identity) for identity in identities if identity}
+        page = Page(with_archived=True, limit=len(self._records))
+        agents = [session.agent for session in self.sessions(page)]
+        commands = (it.command for it in agents if _fold_ascii(it.identity) in wanted)
+        return list(dict.fromkeys(filter(None, commands)))
 
     def imported(self) -> Iterator[ImportedSession]:
-        """Yield what was imported."""
+        """Yield the sessions that have an origin."""
         with self._lock:
             sessions = [record.session for record in self._records.values()]
-        for it in sessions:
-            if it.origin is not None:
-                yield ImportedSession(it.id, it.cwd, it.origin, it.deleted_us is not None)
+        for session in sessions:
+            if session.origin is not None:
+                is_deleted = session.deleted_us is not None
+                yield ImportedSession(session.id, session.cwd, session.origin, is_deleted)
 
-    def claim(self, session_id: str, holder: LeaseHolder, *, takeover: bool = False) -> LeaseResult:
-        """Let `holder` drive a session."""
+    def acquire_lease(
+        self, session_id: str, holder: LeaseHolder, *, takeover: bool = False
+    ) -> LeaseResult:
+        """Give `holder` the exclusive use of a session."""
         with self._lock:
             self._get(session_id)
             other = self._holders.get(session_id)
@@ -188,36 +201,38 @@ class MemoryStore:
             self._holders[session_id] = self._last_holders[session_id] = holder
             return LeaseResult(was_held_by_another=last != holder)
 
-    def holder(self, session_id: str) -> LeaseHolder | None:
-        """Return who drives a session."""
+    def lease_holder(self, session_id: str) -> LeaseHolder | None:
+        """Return the holder of a lease."""
         return self._holders.get(session_id)
 
-    def driven(self) -> set[str]:
-        """Return the sessions that somebody drives."""
+    def leased_ids(self) -> set[str]:
+        """Return the sessions that have a lease."""
         with self._lock:
             return set(self._holders)
 
-    def release(self, holder: LeaseHolder, session_id: str | None = None) -> None:
-        """Give sessions up."""
+    def release_leases(self, holder: LeaseHolder, session_id: str | None = None) -> None:
+        """Release the lease of one session, or all of them."""
         with self._lock:
             for held in [s for s, h in self._holders.items() if h == holder]:
                 if session_id in {None, held}:
                     del self._holders[held]
 
-    def standings(self, session_ids: Sequence[str]) -> dict[str, SessionStatus]:
-        """Tell how it stands with sessions."""
+    def statuses(self, session_ids: Sequence[str]) -> dict[str, SessionStatus]:
+        """Return the status of each known session."""
         with self._lock:
-            return {id_: self._standing(id_) for id_ in session_ids if id_ in self._records}
+            return {id_: self._status(id_) for id_ in session_ids if id_ in self._records}
 
-    def _standing(self, session_id: str) -> SessionStatus:
+    def _status(self, session_id: str) -> SessionStatus:
         if session_id in self._holders:
             return SessionStatus.LIVE
-        turns = fold(self._records[session_id].entries).turns
-        is_over = not turns or turns[-1].ended_us is not None
-        return SessionStatus.IDLE if is_over else SessionStatus.INTERRUPTED
+        entries = self._records[session_id].entries
+        prompts = [at for at, entry in enumerate(entries) if entry.kind is Kind.PROMPT]
+        if not prompts or self._hooks.turn_has_ended(entries[prompts[-1] + 1 :]):
+            return SessionStatus.IDLE
+        return SessionStatus.INTERRUPTED
 
     def purge(self, *session_ids: str) -> None:
-        """Remove all but that they were deleted."""
+        """Purge deleted sessions, but keep their tombstones."""
         with self._lock:
             for session_id in session_ids:
                 record = self._records.get(session_id)
@@ -239,8 +254,8 @@ class MemoryStore:
         self._holders.pop(was.id, None)
         self._last_holders.pop(was.id, None)
 
-    def deleted(self, before_us: int, limit: int = -1) -> list[str]:
-        """Return what was deleted."""
+    def deleted_ids(self, before_us: int, limit: int = -1) -> list[str]:
+        """Return the sessions that were deleted before this time."""
         with self._lock:
             found = sorted(
                 (record.session.deleted_us or 0, record.session.id)
@@ -250,16 +265,16 @@ class MemoryStore:
             )
         return [session_id for _, session_id in (found if limit < 0 else found[:limit])]
 
-    def weigh(self, session_ids: Sequence[str]) -> int:
-        """Add up the lines."""
+    def entries_size(self, session_ids: Sequence[str]) -> int:
+        """Return the number of bytes in the entries of sessions."""
         with self._lock:
-            return sum(_weight(self._records[i]) for i in session_ids if i in self._records)
+            return sum(_entries_size(self._records[i]) for i in session_ids if i in self._records)
 
     def overview(self) -> Overview:
-        """Count everything."""
+        """Return totals of the whole store."""
         with self._lock:
             every = [record.session for record in self._records.values()]
-            size = sum(map(_weight, self._records.values()))
+            size = sum(map(_entries_size, self._records.values()))
         known = [session for session in every if not session.is_unopened]
         there = [session for session in known if session.deleted_us is None]
         agents: dict[str, list[Session]] = {}
@@ -281,7 +296,7 @@ class MemoryStore:
         )
 
     def compact(self) -> Iterator[float]:
-        """Do nothing: what holds nothing takes no space here."""
+        """Do nothing: there is no unused space."""
         yield 1.0
 
     def erase(self, session_id: str) -> None:
@@ -291,11 +306,11 @@ class MemoryStore:
             self._holders.pop(session_id, None)
             self._last_holders.pop(session_id, None)
 
-    def succeed(self, former: Self) -> None:
-        """Take over nothing: sessions go with the store that has them."""
+    def continue_from(self, former: Self) -> None:
+        """Do nothing: sessions end with the instance that has them."""
 
     def close(self) -> None:
-        """Keep nothing open, as ever."""
+        """Do nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -311,17 +326,17 @@ class MemoryStore:
     def _apply(self, change: Change) -> None:
         match change:
             case EntryBatch():
-                self._append(self._get_or_make(change.session_id, change.at_us), change)
+                self._append(self._get_or_create(change.session_id, change.at_us), change)
             case Opened():
-                self._open(self._get_or_make(change.session_id, change.at_us), change)
+                self._open(self._get_or_create(change.session_id, change.at_us), change)
             case Titled():
-                self._title(self._get_or_make(change.session_id, change.at_us), change)
+                self._title(self._get_or_create(change.session_id, change.at_us), change)
             case Counted():
-                self._tally(self._get_or_make(change.session_id, change.at_us), change)
+                self._count(self._get_or_create(change.session_id, change.at_us), change)
             case _:
-                self._apply_seldom(change)
+                self._apply_rare(change)
 
-    def _apply_seldom(
+    def _apply_rare(
         self, change: Forked | Deleted | Archived | Imported | Truncated | AgentSaved
     ) -> None:
         match change:
@@ -343,7 +358,7 @@ class MemoryStore:
                     archived_us = since_us if change.is_archived else None
                     record.session = replace(record.session, archived_us=archived_us)
             case Imported():
-                record = self._get_or_make(change.session_id, change.at_us)
+                record = self._get_or_create(change.session_id, change.at_us)
                 record.session = replace(record.session, origin=change.origin)
             case Truncated():
                 record = self._get(change.session_id)
@@ -353,7 +368,7 @@ class MemoryStore:
     def _fork(self, forked: Forked) -> None:
         parent = self._get(forked.parent_id)
         entries = [entry for entry in parent.entries if entry.seq <= forked.until_seq]
-        child = self._get_or_make(forked.session_id, forked.at_us)
+        child = self._get_or_create(forked.session_id, forked.at_us)
         child.entries[:] = entries
         child.titles |= parent.titles
         child.session = replace(
@@ -367,27 +382,27 @@ class MemoryStore:
             last_seq=len(entries),
         )
 
-    def _get_or_make(self, session_id: str, at_us: int) -> _Record:
+    def _get_or_create(self, session_id: str, at_us: int) -> _Record:
         record = self._records.get(session_id)
         if record is None:
             record = self._records[session_id] = _Record(_blank(session_id, at_us))
         return record
 
     @staticmethod
-    def _append(record: _Record, stretch: EntryBatch) -> None:
-        for line in stretch.lines:
+    def _append(record: _Record, batch: EntryBatch) -> None:
+        for line in batch.lines:
             record.entries.append(
                 Entry(
                     seq=len(record.entries) + 1,
-                    side=stretch.side,
-                    kind=stretch.kind,
-                    at_us=stretch.at_us,
+                    side=batch.side,
+                    kind=batch.kind,
+                    at_us=batch.at_us,
                     line=line,
-                    protocol=stretch.protocol,
+                    protocol=batch.protocol,
                 )
             )
         session = record.session
-        active_us = stretch.at_us if stretch.kind in ACTIVITY else 0
+        active_us = batch.at_us if batch.kind in ACTIVITY else 0
         record.session = replace(
             session,
             updated_us=max(session.updated_us, active_us),
@@ -396,23 +411,23 @@ class MemoryStore:
 
     @staticmethod
     def _open(record: _Record, opened: Opened) -> None:
-        told = {
+        known = {
             name: value
             for name in ("agent_session_id", "agent", "cwd", "directories", "parent_id")
             if (value := getattr(opened, name)) is not None
         }
         was = record.session.agent_session_id
-        record.session = replace(record.session, **told, deleted_us=None)
+        record.session = replace(record.session, **known, deleted_us=None)
         if was not in {UNKNOWN_TO_AGENT, record.session.agent_session_id}:
-            record.former.add(was)
+            record.former_agent_ids.add(was)
 
     @staticmethod
-    def _tally(record: _Record, tallied: Counted) -> None:
+    def _count(record: _Record, counted: Counted) -> None:
         session = record.session
         record.session = replace(
             session,
-            turns=session.turns + tallied.turns,
-            messages=session.messages + tallied.messages,
+            turns=session.turns + counted.turns,
+            messages=session.messages + counted.messages,
         )
 
     @staticmethod
@@ -453,7 +468,7 @@ def _position(session: Session) -> tuple[int, str]:
     return (session.updated_us, session.id)
 
 
-def _fits(session: Session, page: Page) -> bool:
+def _matches(session: Session, page: Page) -> bool:
     return (
         (page.cwd is None or session.cwd == page.cwd)
         and (not page.folders or session.cwd in page.folders)
@@ -467,6 +482,11 @@ def _fits(session: Session, page: Page) -> bool:
     )
 
 
+def _fold_ascii(identity: str) -> bytes:
+    """Return text in which only the case of ASCII letters is ignored, as SQLite does."""
+    return identity.encode(errors="surrogatepass").lower()
+
+
 def _names(agent: AgentIdentity) -> set[str]:
     return {name.lower() for name in (agent.name, agent.program) if name is not None}
 
@@ -475,7 +495,7 @@ def _is_below(cwd: str | None, folder: str) -> bool:
     return cwd is not None and (cwd == folder or cwd.startswith(folder.rstrip("/") + "/"))
 
 
-def _weight(record: _Record) -> int:
+def _entries_size(record: _Record) -> int:
     return sum(len(entry.line) for entry in record.entries)
 
 

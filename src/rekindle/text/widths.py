@@ -1,14 +1,14 @@
-"""How much room a text takes on a terminal, and how to make it fit.
+"""Measure and cut text in the cells of a terminal.
 
-Wide characters take two cells, combining ones none; `rich` knows, and is asked only where a text
-is not plain, because its import is felt.
+Wide characters take two cells, combining characters none. `rich` measures them; it is imported
+only for text that is not ASCII, because the import takes long.
 """
 
 ELLIPSIS = "…"
 
 
 def width(text: str) -> int:
-    """Return how many cells a text takes."""
+    """Return the width of a text in cells."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len  # noqa: PLC0415 - most texts are ASCII
@@ -23,7 +23,7 @@ def pad(text: str, room: int, *, to_right: bool = False) -> str:
 
 
 def cut(text: str, room: int) -> str:
-    """Make a text fit into `room` cells: its beginning, and a sign that there was more."""
+    """Cut the end of a text so that it fits into `room` cells, with an ellipsis."""
     if width(text) <= room:
         return text
     head = text[: max(room - 1, 0)]
@@ -33,7 +33,7 @@ def cut(text: str, room: int) -> str:
 
 
 def cut_front(text: str, room: int) -> str:
-    """Make a text fit into `room` cells: a sign that there was more, and its end."""
+    """Cut the beginning of a text so that it fits into `room` cells, with an ellipsis."""
     if width(text) <= room:
         return text
     tail = text[-max(room - 1, 0) :] if room > 1 else ""
@@ -43,7 +43,7 @@ def cut_front(text: str, room: int) -> str:
 
 
 def cut_path(path: str, room: int) -> str:
-    """Make a path fit into `room` cells: its last parts, whole if they can be."""
+    """Cut a path so that its last parts fit into `room` cells, whole if possible."""
     if width(path) <= room:
         return path
     tail = path.partition("/")[2]

@@ -1,25 +1,15 @@
-"""Telling an agent that has forgotten what was said before, or only the end of it.
+"""Write the history of a session for an agent that has lost it, or an interrupted turn again.
 
-Within a budget of characters: the first task, because it is what all the rest is about; the
-last turns, each whole; and the plan as far as it is open. Where something is left out, the
-text says so. It is written for a model to read, and a person can read it too.
+The text has a budget of characters. It contains the first task, because everything else depends on
+it; then the last turns, each whole; then the plan if it is not finished. It names the number of
+turns and characters that are left out. The reader is a model, but people can read it too.
 """
 
-import json
 from collections.abc import Collection
 from itertools import takewhile
 from typing import Any
 
-from rekindle.acp.terminal_output import Terminal
-from rekindle.jsonvalue import as_array, as_object, as_str
-from rekindle.transcript.model import (
-    Item,
-    PlanItem,
-    Role,
-    ToolCallItem,
-    TranscriptMessage,
-    TranscriptTurn,
-)
+from rekindle.transcript.model import PlanItem, Terminals, TranscriptTurn, shorten_middle
 from rekindle.transcript.reducer import Transcript
 
 BUDGET = 40_000
@@ -40,15 +30,19 @@ _MISSING = """\
 Your copy of this conversation lacks the turns below, which took place before you were restarted.
 This is the record of them, for your information. The user's next message follows after it. Do
 not answer the record itself."""
-_SIGNS = tuple(it.partition(",")[0] for it in (_OPENING, _REMINDER, _UNSAVED, _MISSING))
-_LONGEST_RESULT = 2_000
+_SIGNS = (
+    "This conversation was continued in a new process",
+    "The last turn of this conversation was cut off before it ended",
+    "The last turns of this conversation may not have been saved",
+    "Your copy of this conversation lacks the turns below",
+)
+"""Texts that mark a handover or a reminder. The texts of earlier releases must stay in the list."""
 _ROOM_FOR_REMARKS = 100
-_OPEN = frozenset({"pending", "in_progress"})
 
 
 def handover_text(transcript: Transcript, budget: int = BUDGET) -> str:
-    """Return the text that is handed to the agent, of at most `budget` characters."""
-    plan = _shorten(_open_plan(transcript), budget // 4)
+    """Return the history for the agent, in at most `budget` characters."""
+    plan = shorten_middle(_open_plan(transcript), budget // 4)
     room = max(0, budget - len(_OPENING) - len(plan) - _ROOM_FOR_REMARKS)
     first, kept = _choose(transcript, room)
     parts = [_OPENING, first]
@@ -60,12 +54,10 @@ def handover_text(transcript: Transcript, budget: int = BUDGET) -> str:
     return "\n\n".join(part for part in parts if part)[: max(budget, 1)]
 
 
-def reminder_text(
-    transcript: Transcript, budget: int = BUDGET, *, with_last: bool = False
-) -> str:
-    """Return the text that tells an agent of the last turns, if they were cut off; else none.
+def reminder_text(transcript: Transcript, budget: int = BUDGET, *, with_last: bool = False) -> str:
+    """Return the last turns if they were interrupted; otherwise an empty text.
 
-    Agents may save a turn only when it has ended. With `with_last`, the agent may not have saved
+    Some agents save a turn only when it has ended. With `with_last`, the agent may not have saved
     the last turn that ended, either.
     """
     turns = list(takewhile(lambda turn: turn.was_cut_off, reversed(transcript.turns)))
@@ -88,33 +80,33 @@ def _turns_text(
     opening: str, transcript: Transcript, turns: list[TranscriptTurn], budget: int
 ) -> str:
     parts = [_turn(turn, transcript.terminals) for turn in turns]
-    return _shorten("\n\n".join([opening, *parts]), max(budget, 1)) if turns else ""
+    return shorten_middle("\n\n".join([opening, *parts]), max(budget, 1)) if turns else ""
 
 
 def carries_history(prompt: str) -> bool:
-    """Tell whether a prompt, as an agent has kept it, has the record before the user's words."""
-    return any(it in prompt for it in _SIGNS)
+    """Return whether a prompt in an agent's own files contains a handover or a reminder."""
+    return any(sign in prompt for sign in _SIGNS)
 
 
-def as_block(words: str) -> dict[str, Any]:
+def as_block(text: str) -> dict[str, Any]:
     """Return the content block that carries the text.
 
-    Not an embedded resource, though it would fit better: some agents put those after the
-    user's words, and some do not remember them.
+    An embedded resource would fit better, but some agents put resources after the user's text, and
+    some drop them.
     """
-    return {"type": "text", "text": words}
+    return {"type": "text", "text": text}
 
 
 def _choose(transcript: Transcript, room: int) -> tuple[str, list[str]]:
-    """Return the first turn, shortened if it must be, and as many of the last as fit."""
+    """Return the first turn, shortened if necessary, and as many of the last turns as fit."""
     if not transcript.turns:
         return "", []
     first = _turn(transcript.turns[0], transcript.terminals)
     latest = _latest(transcript, room)
     rest = sum(len(turn) + 2 for turn in latest)
     task = first.partition("\nYou")[0]
-    # The task itself comes first; what was made of it has to leave room for whole later turns.
-    first = _shorten(first, max(min(len(task) + _ROOM_FOR_REMARKS, room // 2), room - rest))
+    # The task is kept. The answer to it is shortened if whole later turns need the room.
+    first = shorten_middle(first, max(min(len(task) + _ROOM_FOR_REMARKS, room // 2), room - rest))
     room -= len(first)
     kept: list[str] = []
     for turn in latest:
@@ -123,15 +115,15 @@ def _choose(transcript: Transcript, room: int) -> tuple[str, list[str]]:
         kept.insert(0, turn)
         room -= len(turn) + 2
     if not kept and latest and room > 0:
-        # Not even the last turn fits: its end is worth more than nothing.
-        kept = [_shorten(latest[0], room)]
+        # Not even the last turn fits. A part of it is better than none.
+        kept = [shorten_middle(latest[0], room)]
     return first, kept
 
 
 def _latest(transcript: Transcript, room: int) -> list[str]:
-    """Return turns from the last one back, but for the first, until there is no room for more.
+    """Return the texts of the last turns, newest first, without the first turn.
 
-    A long session is not written down as a whole for the little that is told of it.
+    It stops when the room is used up, so a long session is not written as a whole.
     """
     latest: list[str] = []
     for turn in reversed(transcript.turns[1:]):
@@ -142,8 +134,8 @@ def _latest(transcript: Transcript, room: int) -> list[str]:
     return latest
 
 
-def _turn(turn: TranscriptTurn, terminals: dict[str, Terminal]) -> str:
-    lines = [line for item in turn.items for line in _item(item, terminals)]
+def _turn(turn: TranscriptTurn, terminals: Terminals) -> str:
+    lines = [line for item in turn.items for line in item.handover_lines(terminals)]
     if turn.was_cut_off:
         lines.append("[this turn was cut off]")
     elif turn.error is not None:
@@ -153,74 +145,8 @@ def _turn(turn: TranscriptTurn, terminals: dict[str, Terminal]) -> str:
     return "\n".join(lines)
 
 
-def _item(item: Item, terminals: dict[str, Terminal]) -> list[str]:
-    match item:
-        case TranscriptMessage(role=Role.THOUGHT):
-            return []
-        case TranscriptMessage():
-            speaker = "User" if item.role is Role.USER else "You"
-            return [f"{speaker}: {_words(item)}"]
-        case ToolCallItem():
-            return _tool_call(item, terminals)
-        case _:
-            return []
-
-
-def _words(message: TranscriptMessage) -> str:
-    return "".join(
-        words if (words := as_str(block.get("text"))) is not None else _attachment(block)
-        for block in message.blocks
-    )
-
-
-def _attachment(block: dict[str, Any]) -> str:
-    resource = as_object(block.get("resource"))
-    uri = as_str(block.get("uri")) or as_str(resource.get("uri")) or ""
-    return f"[{block.get('type', 'attachment')} {uri}]".replace(" ]", "]")
-
-
-def _tool_call(call: ToolCallItem, terminals: dict[str, Terminal]) -> list[str]:
-    fields = call.fields
-    title = as_str(fields.get("title")) or as_str(fields.get("kind")) or "a tool"
-    status = as_str(fields.get("status")) or "pending"
-    lines = [f"You used a tool: {title} ({'not finished' if as_str(status) in _OPEN else status})"]
-    parts = [_content(as_object(part), terminals) for part in as_array(fields.get("content"))]
-    result = "\n".join(parts).strip()
-    if not result and "rawOutput" in fields:
-        raw = fields["rawOutput"]
-        result = raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False)
-    if result:
-        lines.append(_shorten(result, _LONGEST_RESULT))
-    return lines
-
-
-def _content(part: dict[str, Any], terminals: dict[str, Terminal]) -> str:
-    if part.get("type") == "terminal":
-        terminal = terminals.get(str(part.get("terminalId")))
-        return terminal.text if terminal is not None else ""
-    if part.get("type") == "diff":
-        old = as_str(part.get("oldText")) or ""
-        new = as_str(part.get("newText")) or ""
-        changed = [f"- {line}" for line in old.splitlines()] + [
-            f"+ {line}" for line in new.splitlines()
-        ]
-        return "\n".join([f"change of {part.get('path', 'a file')}:", *changed])
-    return as_str(as_object(part.get("content")).get("text")) or ""
-
-
 def _open_plan(transcript: Transcript) -> str:
-    plans = [item for turn in transcript.turns for item in turn.items if isinstance(item, PlanItem)]
-    steps = [as_object(step) for step in as_array(plans[-1].entries)] if plans else []
-    if not any(as_str(step.get("status")) in _OPEN for step in steps):
-        return ""
-    lines = [f"- {step.get('content', '')} ({step.get('status', 'pending')})" for step in steps]
-    return "\n".join(["The plan, as it stands:", *lines])
-
-
-def _shorten(words: str, room: int) -> str:
-    """Keep the beginning and the end, and say what is missing between."""
-    if len(words) <= room:
-        return words
-    gap = f"\n[{len(words) - room:,} characters are left out here]\n"
-    half = max(0, room - len(gap)) // 2
-    return words[:half] + gap + (words[-half:] if half else "")
+    items = (item for turn in transcript.turns for item in turn.items)
+    plans = [item for item in items if isinstance(item, PlanItem)]
+    lines = plans[-1].open_steps() if plans else []
+    return "\n".join(["The plan, as it stands:", *lines]) if lines else ""

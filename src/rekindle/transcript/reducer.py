@@ -1,28 +1,31 @@
-"""Folding entries into a transcript: turns of messages, tool calls and plans.
+"""Fold the entries of a session into a transcript: turns of messages, tool calls and plans.
 
-Timeline. An item stands where it was first seen; later chunks and updates change it there.
-A chunk belongs to the message with its `messageId`; without one, to the last item, if that
-is a message of the same role which has no id either. A tool call is known by its id. A
-plan replaces the turn's earlier plan.
+Order of items: an item stays where it first appeared; later chunks and updates change it there. A
+chunk belongs to the message with its `messageId`. Without one it belongs to the last item, if that
+is a message of the same role without an id. A tool call is identified by its id. A plan of version
+1 replaces the earlier plan of its turn.
 
-Turns. A prompt begins one, and so does a user message in a session whose history was told
-by the agent. The answer ends it; from version 2 on, the state `idle` does. A turn without
-an end was cut off, or is still going on.
+Turns: a prompt begins one, and so does a user message in a history that the agent replayed. The
+response to the prompt ends it; from version 2 on, the state `idle` does. A turn without an end was
+interrupted, or still runs.
+
+`REDUCERS` has the function for each kind of update. docs/design/update-kinds.md shows how one is
+added.
 """
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
-from rekindle.acp import methods
 from rekindle.acp.jsonrpc import Envelope, read_envelope, request_key
 from rekindle.acp.terminal_output import Terminal
 from rekindle.acp.text_chunk import read_text_chunk
 from rekindle.acp.translate.config import MODE, mode_option
+from rekindle.acp.update_kinds import KINDS, Category, kind_of
 from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
-from rekindle.model import Entry, Kind
+from rekindle.model import Entry, Kind, Side
 from rekindle.transcript import terminals
 from rekindle.transcript.model import (
     HandoverItem,
@@ -31,12 +34,72 @@ from rekindle.transcript.model import (
     ReminderItem,
     Role,
     ToolCallItem,
+    TranscriptItem,
     TranscriptMessage,
     TranscriptTurn,
     gap_in,
-    is_turn_end,
     outcome_label,
+    reports_agent_exit,
 )
+
+Json = dict[str, Any]
+
+_MAX_OPEN_PROMPTS = 4
+"""The number of last turns whose prompt an echo may belong to."""
+_ROLES = {
+    Category.USER_MESSAGE: Role.USER,
+    Category.AGENT_MESSAGE: Role.AGENT,
+    Category.THOUGHT: Role.THOUGHT,
+}
+_CHUNK_ROLES = {
+    kind.name: _ROLES[kind.category]
+    for kind in KINDS.values()
+    if kind.is_chunk and kind.category in _ROLES
+}
+
+
+# -- the parts of a transcript that only folding needs ----------------------------------------
+
+
+class _MessageIndex(Struct):
+    """The messages that later chunks may belong to."""
+
+    by_id: dict[tuple[Role, str], TranscriptMessage] = {}
+    made_ids: dict[Role, str] = {}
+    """The ids that Rekindle gave to the next message of a role."""
+    last_with_made_id: TranscriptMessage | None = None
+    """The last message with such an id. Chunks without an id continue it."""
+
+
+class _IdRegistry(Struct):
+    """The ids of messages and tool calls: each means one thing in the whole session."""
+
+    used: dict[tuple[str, str], str] = {}
+    retired: int = 0
+    """The number of ids from before the last handover. The agent may use them again."""
+    suffix: str = ""
+    """The suffix that an id receives when the agent uses it again."""
+
+    def claim(self, scope: str, given: str, seq: int) -> str:
+        """Return the id under which a new thing is known: the agent's, unless it is in use."""
+        own = given if (scope, given) not in self.used else f"{given}~{seq}"
+        return self.used.setdefault((scope, own), own)
+
+    def retire(self, suffix: str) -> None:
+        """Let the agent use all ids again."""
+        self.retired, self.suffix = len(self.used), suffix
+
+
+class _OpenRequests(Struct):
+    """Requests whose responses are still to be folded, by request key."""
+
+    prompts: dict[Hashable, TranscriptTurn] = {}
+    waiting: list[TranscriptTurn] = []
+    """The turns of prompts that a version 2 agent has not begun."""
+    settings: dict[Hashable, Any] = {}
+    """The requested modes."""
+    permissions: dict[Hashable, tuple[ToolCallItem, Json]] = {}
+    """The tool call and the params of each permission request."""
 
 
 class Transcript:
@@ -45,169 +108,135 @@ class Transcript:
     def __init__(self) -> None:
         self.turns: list[TranscriptTurn] = []
         self.last_seq = 0
-        self.state: dict[str, dict[str, Any]] = {}
-        """The last update of each kind that tells the session's state."""
-        self._messages: dict[tuple[Role, str], TranscriptMessage] = {}
-        self._tool_calls: dict[str, ToolCallItem] = {}
-        self._used_ids: dict[tuple[str, str], str] = {}
-        self._retired = 0
-        self.suffix = ""
-        """What they get then."""
-        self.offered: dict[str, dict[str, Any]] = {}
-        """The modes and models there are, as the agent last told them."""
+        self.state: dict[str, Json] = {}
+        """The last update of each kind that reports the present state."""
+        self.offered: dict[str, Json] = {}
+        """The modes and models that the agent last offered."""
         self.terminals: dict[str, Terminal] = {}
-        """What is last known of each terminal."""
+        """The terminals by id."""
         self.latest: ToolCallItem | PlanItem | None = None
-        """The one that was changed last."""
+        """The tool call or plan that changed last."""
+        self._messages = _MessageIndex()
+        self._tool_calls: dict[str, ToolCallItem] = {}
         self._plans: dict[str, PlanItem] = {}
-        self._names: dict[Role, str] = {}
-        self._named_message: TranscriptMessage | None = None
-        """The last message that was given an id on the way: what follows belongs to it."""
-        self._prompted: dict[Hashable, TranscriptTurn] = {}
-        self._waiting: list[TranscriptTurn] = []
-        """Those of prompts that an agent of version 2 has not taken yet."""
+        self._ids = _IdRegistry()
+        self._requests = _OpenRequests()
         self._past_turns = 0
-        """How many there were when the session was last opened: none of them goes on."""
-        self._configs: dict[Hashable, Any] = {}
-        self._asked: dict[Hashable, tuple[ToolCallItem, dict[str, Any]]] = {}
+        """The number of turns when the session was last opened. None of them continues."""
 
     @property
     def ids(self) -> frozenset[str]:
-        """The ids of all messages and tool calls, as they are told."""
-        return frozenset(self._used_ids.values())
+        """The ids of all messages and tool calls, as a replay has them."""
+        return frozenset(self._ids.used.values())
 
     @property
     def retired_ids(self) -> frozenset[str]:
-        """Those from before the agent was last told the record: it may give them anew."""
-        return frozenset(islice(self._used_ids.values(), self._retired))
+        """The ids from before the last handover. The agent may use them again."""
+        return frozenset(islice(self._ids.used.values(), self._ids.retired))
+
+    @property
+    def suffix(self) -> str:
+        """The suffix that a retired id receives when the agent uses it again."""
+        return self._ids.suffix
+
+    @property
+    def current_mode(self) -> object:
+        """The id of the current mode; None if no entry reports one."""
+        return as_object(self.state.get("current_mode_update")).get("currentModeId")
+
+    @property
+    def config_options(self) -> object:
+        """The configuration options with their values, as the agent reported them."""
+        return as_object(self.state.get("config_option_update")).get("configOptions")
 
     def take_turns(self) -> Iterator[TranscriptTurn]:
-        """Yield the turns, and let go of each: what is made of a long session needs the room."""
-        self._messages.clear()
+        """Yield the turns and remove each from the transcript, so that its memory can be freed."""
+        self._messages.by_id.clear()
         self._tool_calls.clear()
         self.turns.reverse()
         while self.turns:
             yield self.turns.pop()
 
     def message(self, role: Role, message_id: str | None) -> TranscriptMessage | None:
-        """Return what was said under an id."""
-        return self._messages.get((role, message_id)) if message_id is not None else None
+        """Return the message with an id of the agent's."""
+        return self._messages.by_id.get((role, message_id)) if message_id is not None else None
 
     def add(self, entry: Entry) -> None:
         """Fold one more entry."""
-        self.last_seq = max(self.last_seq, entry.seq)
-        match entry.kind:
-            case Kind.UPDATE:
-                self._update(entry)
-            case Kind.PROMPT:
-                self._prompt(entry)
-            case Kind.ECHO:
-                self._echo(entry)
-            case Kind.ANSWER:
-                self._answer(entry)
-            case Kind.PERMISSION:
-                self._permission(entry)
-            case Kind.OUTCOME:
-                self._outcome(entry)
-            case Kind.TERMINAL:
-                told = decode_object(entry.line) or {}
-                terminals.take_from_client(self.terminals, told, entry.seq)
-            case Kind.NAMED:
-                self._named(entry)
-            case _:
-                self._add_what_is_not_said(entry)
-
-    def _add_what_is_not_said(self, entry: Entry) -> None:
-        match entry.kind:
-            case Kind.READY | Kind.CONFIGURED:
-                if entry.kind is Kind.READY:
-                    self.settle()
-                    self._past_turns = len(self.turns)
-                    if self.turns:
-                        self.turns[-1].precedes_opening = True
-                if entry.kind is Kind.READY and entry.protocol == 1:
-                    self._retire_terminals(entry)
-                self._configured(entry)
-            case Kind.CONFIG:
-                self._config(entry)
-            case Kind.HANDOVER:
-                # Another session of the agent's, which may give the same ids to other things.
-                self._retired, self.suffix = len(self._used_ids), suffix_of(entry.at_us)
-                self._messages.clear()
-                self._tool_calls.clear()
-                self._retire_terminals(entry)
-                self._turn(entry).items.append(HandoverItem(seq=entry.seq, at_us=entry.at_us))
-            case Kind.REMINDER:
-                self._turn(entry).items.append(ReminderItem(seq=entry.seq, at_us=entry.at_us))
-            case Kind.GAP:
-                self._turn(entry).items.append(gap_in(entry))
-            case _:
-                pass
+        if entry.seq > self.last_seq:  # noqa: PLR1730 - faster than `max`, and run for each chunk
+            self.last_seq = entry.seq
+        if entry.kind is Kind.UPDATE:
+            # Most entries are chunks of plain text, so they are read without decoding the rest.
+            if not self._add_text_chunk(entry):
+                self._add_update(entry)
+            return
+        fold_entry = _ENTRY_REDUCERS.get(entry.kind)
+        if fold_entry is not None:
+            fold_entry(self, entry)
 
     # -- turns --------------------------------------------------------------------------
 
-    def _turn(self, entry: Entry) -> TranscriptTurn:
+    def turn_for(self, entry: Entry) -> TranscriptTurn:
+        """Return the turn that an entry belongs to: the last one, or the first one."""
         return self.turns[-1] if self.turns else self._begin_turn(entry)
 
     def _begin_turn(self, entry: Entry) -> TranscriptTurn:
-        """Begin a turn that the agent tells of: it has ended, though nobody says so."""
+        """Begin a turn of a history that the agent replayed. It has ended, without an entry."""
         turn = TranscriptTurn(number=len(self.turns) + 1, at_us=entry.at_us, ended_us=entry.at_us)
         self.turns.append(turn)
         return turn
 
-    def _prompt(self, entry: Entry) -> None:
+    def add_prompt(self, entry: Entry) -> None:
+        """Fold a prompt."""
         message = TranscriptMessage(role=Role.USER, seq=entry.seq, at_us=entry.at_us)
         message.replace(as_array(_params(entry).get("prompt")))
         turn = TranscriptTurn(number=0, at_us=entry.at_us, items=[message])
-        self._prompted[_key(entry)] = turn
+        self._requests.prompts[_key(entry)] = turn
         is_another_running = self.turns[self._past_turns :] and self.turns[-1].ended_us is None
         if entry.protocol > 1 and is_another_running:
             # From version 2 on a prompt may have to wait, and may be refused.
-            self._waiting.append(turn)
+            self._requests.waiting.append(turn)
         else:
             self._begin_prompted(turn)
 
     def _begin_prompted(self, turn: TranscriptTurn) -> None:
-        if turn in self._waiting:
-            self._waiting.remove(turn)
+        if turn in self._requests.waiting:
+            self._requests.waiting.remove(turn)
         turn.number = len(self.turns) + 1
         self.turns.append(turn)
-        self._named_message = None
-
-    def _begin_waiting(self) -> None:
-        """Begin the turn of a prompt that waits for the end of another."""
-        if self._waiting:
-            self._begin_prompted(self._waiting[0])
+        self._messages.last_with_made_id = None
 
     def settle(self) -> None:
-        """Begin the turns of all prompts that wait: nobody is there any more who would."""
-        for turn in list(self._waiting):
+        """Begin the turns of all prompts that wait: no agent is left to begin them."""
+        for turn in list(self._requests.waiting):
             self._begin_prompted(turn)
 
-    def _echo(self, entry: Entry) -> None:
+    def add_echo(self, entry: Entry) -> None:
+        """Fold a prompt that the agent sent back: it may have the prompt's message id."""
         echo = as_object(_params(entry).get("update"))
-        said = TranscriptMessage(role=Role.USER, seq=entry.seq, at_us=entry.at_us)
-        said.replace(as_array(echo.get("content")))
-        recent = [*self.turns[-_MOST_PROMPTS_AT_ONCE:], *self._waiting]
-        meant = (turn for turn in recent if _says(turn.unnamed_prompt, said))
-        turn = next(meant, None) or self._turn(entry)
-        if turn in self._waiting:
+        message = TranscriptMessage(role=Role.USER, seq=entry.seq, at_us=entry.at_us)
+        message.replace(as_array(echo.get("content")))
+        recent = [*self.turns[-_MAX_OPEN_PROMPTS:], *self._requests.waiting]
+        echoed = (turn for turn in recent if _has_content(turn.unnamed_prompt, message))
+        turn = next(echoed, None) or self.turn_for(entry)
+        if turn in self._requests.waiting:
             self._begin_prompted(turn)
         self._name_prompt(turn, as_str(echo.get("messageId")), entry)
 
-    def _answer(self, entry: Entry) -> None:
-        asked = self._prompted.pop(_key(entry), None)
-        turn = asked or self._turn(entry)
+    def add_answer(self, entry: Entry) -> None:
+        """Fold the response to a prompt."""
+        prompted = self._requests.prompts.pop(_key(entry), None)
+        turn = prompted or self.turn_for(entry)
         answer = decode_object(entry.line) or {}
         result = as_object(answer.get("result"))
-        is_refused = answer.get("error") is not None
-        if asked is not None and asked in self._waiting:
-            if is_refused and not is_turn_end(answer["error"]):
-                # Refused, and so never part of the conversation.
-                self._waiting.remove(asked)
+        is_error = answer.get("error") is not None
+        if prompted is not None and prompted in self._requests.waiting:
+            if is_error and not reports_agent_exit(answer["error"]):
+                # The agent refused the prompt, so it never became part of the conversation.
+                self._requests.waiting.remove(prompted)
                 return
-            self._begin_prompted(asked)
-        if is_refused:
+            self._begin_prompted(prompted)
+        if is_error:
             turn.error = as_object(answer["error"])
             turn.ended_us, turn.ended_seq = entry.at_us, entry.seq
         elif entry.protocol == 1 or "stopReason" in result:
@@ -217,22 +246,44 @@ class Transcript:
             self._name_prompt(turn, as_str(result.get("messageId")), entry)
 
     def _name_prompt(self, turn: TranscriptTurn, message_id: str | None, entry: Entry) -> None:
-        # One that has an id keeps it: the client was told it when the prompt was taken.
+        # A prompt keeps its first id, because the client knows it.
         prompt = turn.unnamed_prompt
         if message_id and prompt is not None:
-            prompt.id = self._unused(Role.USER, message_id, entry)
-            self._messages[Role.USER, message_id] = prompt
+            prompt.id = self._ids.claim(Role.USER, message_id, entry.seq)
+            self._messages.by_id[Role.USER, message_id] = prompt
+
+    def add_ready(self, entry: Entry) -> None:
+        """Fold the response that opened the session."""
+        self.settle()
+        self._past_turns = len(self.turns)
+        if self.turns:
+            self.turns[-1].precedes_opening = True
+        if entry.protocol == 1:
+            self._retire_terminals(entry)
+        self.add_configured(entry)
+
+    def add_handover(self, entry: Entry) -> None:
+        """Fold a handover: another session of the agent, which may use the same ids again."""
+        self._ids.retire(suffix_of(entry.at_us))
+        self._messages.by_id.clear()
+        self._tool_calls.clear()
+        self._retire_terminals(entry)
+        self.turn_for(entry).items.append(HandoverItem(seq=entry.seq, at_us=entry.at_us))
+
+    def add_reminder(self, entry: Entry) -> None:
+        """Fold a reminder of an interrupted turn."""
+        self.turn_for(entry).items.append(ReminderItem(seq=entry.seq, at_us=entry.at_us))
+
+    def add_gap(self, entry: Entry) -> None:
+        """Fold a mark of missing entries."""
+        self.turn_for(entry).items.append(gap_in(entry))
 
     # -- updates ------------------------------------------------------------------------
 
-    def _update(self, entry: Entry) -> None:
-        if not self._text_chunk(entry):
-            self._other_update(entry)
-
-    def _text_chunk(self, entry: Entry) -> bool:
-        """Fold a chunk of plain text, if it is one. Most entries are, so this way is short."""
+    def _add_text_chunk(self, entry: Entry) -> bool:
+        """Fold a chunk of plain text; return whether the entry is one."""
         update = read_text_chunk(entry.line)
-        role = _ROLES_OF_CHUNKS.get(update.kind) if update is not None else None
+        role = _CHUNK_ROLES.get(update.kind) if update is not None else None
         if update is None or role is None:
             return False
         message = self._find_message(entry, role, update.message_id)
@@ -240,158 +291,201 @@ class Transcript:
         message.add_text(update.content.text)
         return True
 
-    def _other_update(self, entry: Entry) -> None:
+    def _add_update(self, entry: Entry) -> None:
         update = as_object(_params(entry).get("update"))
-        kind = as_str(update.get("sessionUpdate")) or ""
-        role = _ROLES.get(kind)
-        if role:
-            self._message(entry, role, update, is_chunk=kind.endswith("_chunk"))
-        elif kind in {"tool_call", "tool_call_update"}:
-            self._tool_call(entry, update)
-        elif kind == "tool_call_content_chunk":
-            self._tool_call_content(entry, update)
-        elif kind in {"terminal_update", "terminal_output_chunk"}:
-            terminals.take_update(self.terminals, update, entry.seq)
-        elif kind == "plan":
-            self._plan(entry, update)
-        elif kind == "plan_update" and as_object(update.get("plan")).get("type") == "items":
-            self._plan_update(entry, update)
-        elif kind in methods.STATE_KINDS:
-            self._state(entry, kind, update)
-        elif kind and kind != methods.NOTICE:
-            # One that could not be read has no kind, and nobody could be told it again.
-            version = entry.protocol
-            other = OtherItem(seq=entry.seq, at_us=entry.at_us, update=update, protocol=version)
-            self._turn(entry).items.append(other)
+        name = as_str(update.get("sessionUpdate")) or ""
+        reducer = REDUCERS.get(name)
+        if reducer is not None:
+            reducer.fold(self, entry, update)
+        elif name:
+            # An update without a kind could not be replayed.
+            self.add_other(entry, update)
 
-    def _message(self, entry: Entry, role: Role, update: dict[str, Any], *, is_chunk: bool) -> None:
+    def add_other(self, entry: Entry, update: Json) -> None:
+        """Keep an update that is part of the history as it came."""
+        protocol = entry.protocol
+        item = OtherItem(seq=entry.seq, at_us=entry.at_us, update=update, protocol=protocol)
+        self.turn_for(entry).items.append(item)
+
+    def ignore(self, entry: Entry, update: Json) -> None:
+        """Skip an update that is not part of the history."""
+
+    # -- messages -----------------------------------------------------------------------
+
+    def add_chunk(self, entry: Entry, update: Json) -> None:
+        """Fold a chunk of a message."""
+        self._message_of(entry, update).add(as_object(update.get("content")))
+
+    def add_whole_message(self, entry: Entry, update: Json) -> None:
+        """Fold a whole message: its content replaces the earlier content."""
+        message = self._message_of(entry, update)
+        if "content" in update:
+            message.replace(as_array(update["content"]))
+
+    def _message_of(self, entry: Entry, update: Json) -> TranscriptMessage:
+        role = _ROLES[kind_of(update["sessionUpdate"]).category]
         message = self._find_message(entry, role, as_str(update.get("messageId")))
         message.last_seq = entry.seq
         if "_meta" in update:
-            message.meta = _patched(message.meta, update["_meta"], entry)
-        if is_chunk:
-            message.add(as_object(update.get("content")))
-        elif "content" in update:
-            message.replace(as_array(update["content"]))
+            message.meta = _merge_meta(message.meta, update["_meta"], entry)
+        return message
 
     def _find_message(self, entry: Entry, role: Role, message_id: str | None) -> TranscriptMessage:
+        index = self._messages
         if message_id is not None:
-            known = self._messages.get((role, message_id))
+            known = index.by_id.get((role, message_id))
             if known:
                 return known
-        elif role not in self._names:
-            items = self._turn(entry).items
-            last = self._named_message or (items[-1] if items else None)
+        elif role not in index.made_ids:
+            items = self.turn_for(entry).items
+            last = index.last_with_made_id or (items[-1] if items else None)
             if isinstance(last, TranscriptMessage) and last.role is role and last.id is None:
                 return last
-        turn = self._turn(entry)
+        turn = self.turn_for(entry)
         if role is Role.USER and turn.items and turn.ended_us is not None:
             turn = self._begin_turn(entry)
-        own_id = None if message_id is None else self._unused(role, message_id, entry)
+        own_id = None if message_id is None else self._ids.claim(role, message_id, entry.seq)
         message = TranscriptMessage(
             role=role, seq=entry.seq, at_us=entry.at_us, protocol=entry.protocol, id=own_id
         )
         if own_id is None:
-            message.name = self._names.pop(role, None)
-            self._named_message = message if message.name is not None else None
+            message.made_id = index.made_ids.pop(role, None)
+            index.last_with_made_id = message if message.made_id is not None else None
         turn.items.append(message)
         if message_id is not None:
-            self._messages[role, message_id] = message
+            index.by_id[role, message_id] = message
         return message
 
-    def _unused(self, what: str, given: str, entry: Entry) -> str:
-        """Return an id that means one thing in the whole session, where the agent's means two."""
-        own = given if (what, given) not in self._used_ids else f"{given}~{entry.seq}"
-        return self._used_ids.setdefault((what, own), own)
+    def add_made_id(self, entry: Entry) -> None:
+        """Fold the id that Rekindle gave to the next message of a role."""
+        fields = decode_object(entry.line) or {}
+        role = _ROLES.get(kind_of(fields.get("kind")).category)
+        message_id = as_str(fields.get("messageId"))
+        if role is not None and message_id is not None:
+            self._messages.made_ids[role] = message_id
 
-    def _tool_call(self, entry: Entry, update: dict[str, Any]) -> ToolCallItem:
+    # -- tool calls and terminals -------------------------------------------------------
+
+    def add_tool_call(self, entry: Entry, update: Json) -> None:
+        """Fold the fields of a tool call."""
+        self._merge_call(entry, update)
+
+    def _merge_call(self, entry: Entry, update: Json) -> ToolCallItem:
         call_id = as_str(update.get("toolCallId")) or ""
         call = self._tool_calls.get(call_id)
         if call is None:
-            own_id = self._unused("tool", call_id, entry)
+            own_id = self._ids.claim("tool", call_id, entry.seq)
             call = ToolCallItem(id=own_id, seq=entry.seq, at_us=entry.at_us, fields={})
             self._tool_calls[call_id] = call
-            self._turn(entry).items.append(call)
+            self.turn_for(entry).items.append(call)
         call.last_seq, self.latest = entry.seq, call
-        told = {k: v for k, v in update.items() if k not in {"sessionUpdate", "toolCallId"}}
-        for name in [name for name, value in told.items() if value is None]:
-            del told[name]
+        fields = {k: v for k, v in update.items() if k not in {"sessionUpdate", "toolCallId"}}
+        for name in [name for name, value in fields.items() if value is None]:
+            del fields[name]
             if entry.protocol > 1:
-                # From version 2 on null clears; before, it left things as they were.
+                # From version 2 on null clears a field; before, it left the field unchanged.
                 call.fields.pop(name, None)
-        if "_meta" in told:
-            told["_meta"] = _patched(as_object(call.fields.get("_meta")), told["_meta"], entry)
-        call.fields.update(told)
-        terminals.take_from_meta(self.terminals, as_object(update.get("_meta")), entry.seq)
+        if "_meta" in fields:
+            known = as_object(call.fields.get("_meta"))
+            fields["_meta"] = _merge_meta(known, fields["_meta"], entry)
+        call.fields.update(fields)
+        terminals.fold_meta(self.terminals, as_object(update.get("_meta")), entry.seq)
         return call
+
+    def add_call_content(self, entry: Entry, update: Json) -> None:
+        """Fold one more part of a tool call's content."""
+        call = self._merge_call(entry, {"toolCallId": update.get("toolCallId")})
+        # The list is extended in place, because there may be very many parts.
+        call.fields["content"] = content = as_array(call.fields.get("content"))
+        content.append(update.get("content"))
+
+    def add_terminal(self, entry: Entry, update: Json) -> None:
+        """Fold an update of a terminal."""
+        terminals.fold_update(self.terminals, update, entry.seq)
+
+    def add_terminal_output(self, entry: Entry, update: Json) -> None:
+        """Fold more output of a terminal."""
+        terminals.fold_output_chunk(self.terminals, update, entry.seq)
+
+    def add_client_terminal(self, entry: Entry) -> None:
+        """Fold the output of a terminal of the client."""
+        terminals.fold_client_output(self.terminals, decode_object(entry.line) or {}, entry.seq)
 
     def _retire_terminals(self, entry: Entry) -> None:
         items = (item for turn in self.turns for item in turn.items)
         calls = (item for item in items if isinstance(item, ToolCallItem))
         terminals.retire(self.terminals, calls, suffix_of(entry.at_us))
 
-    def _tool_call_content(self, entry: Entry, update: dict[str, Any]) -> None:
-        call = self._tool_call(entry, {"toolCallId": update.get("toolCallId")})
-        # There may be very many, so that nothing is copied.
-        call.fields["content"] = known = as_array(call.fields.get("content"))
-        known.append(update.get("content"))
+    # -- plans --------------------------------------------------------------------------
 
-    def _plan_update(self, entry: Entry, update: dict[str, Any]) -> None:
-        told = as_object(update.get("plan"))
-        plan_id = as_str(told.get("planId")) or ""
-        plan = self._plans.get(plan_id)
-        if plan is None:
-            plan = PlanItem(seq=entry.seq, at_us=entry.at_us, entries=[], id=plan_id)
-            self._plans[plan_id] = plan
-            self._turn(entry).items.append(plan)
-        plan.last_seq, self.latest = entry.seq, plan
-        plan.entries = as_array(told.get("entries"))
-        plan.rest = {k: v for k, v in update.items() if k not in {"sessionUpdate", "plan"}}
-
-    def _named(self, entry: Entry) -> None:
-        told = decode_object(entry.line) or {}
-        role = _ROLES.get(as_str(told.get("kind")) or "")
-        message_id = as_str(told.get("messageId"))
-        if role is not None and message_id is not None:
-            self._names[role] = message_id
-
-    def _plan(self, entry: Entry, update: dict[str, Any]) -> None:
-        items = self._turn(entry).items
+    def add_plan(self, entry: Entry, update: Json) -> None:
+        """Fold the plan of a version 1 agent, which replaces the earlier plan of the turn."""
+        items = self.turn_for(entry).items
         plan = next((it for it in items if isinstance(it, PlanItem) and it.id is None), None)
         if plan is None:
             plan = PlanItem(seq=entry.seq, at_us=entry.at_us, entries=[])
             items.append(plan)
-        plan.last_seq, self.latest = entry.seq, plan
-        plan.entries = as_array(update.get("entries"))
-        plan.rest = {k: v for k, v in update.items() if k not in {"sessionUpdate", "entries"}}
+        self._replace_plan(plan, entry, update.get("entries"), _without(update, "entries"))
 
-    def _state(self, entry: Entry, kind: str, update: dict[str, Any]) -> None:
-        # What an information leaves out stays as it was; all other kinds tell the whole.
-        known = self.state.get(kind) if kind == methods.SESSION_INFO_UPDATE else None
-        self.state[kind] = known = {} if known is None else known
-        known.update(update)
-        if kind == "config_option_update":
-            self._take_mode_of(update.get("configOptions"))
-        if kind == methods.STATE_UPDATE and update.get("state") == "idle" and self.turns:
+    def add_plan_update(self, entry: Entry, update: Json) -> None:
+        """Fold a plan of version 2, by its id. Other forms of plans are kept as they came."""
+        fields = as_object(update.get("plan"))
+        if fields.get("type") != "items":
+            self.add_other(entry, update)
+            return
+        plan_id = as_str(fields.get("planId")) or ""
+        plan = self._plans.get(plan_id)
+        if plan is None:
+            plan = PlanItem(seq=entry.seq, at_us=entry.at_us, entries=[], id=plan_id)
+            self._plans[plan_id] = plan
+            self.turn_for(entry).items.append(plan)
+        self._replace_plan(plan, entry, fields.get("entries"), _without(update, "plan"))
+
+    def _replace_plan(self, plan: PlanItem, entry: Entry, entries: object, rest: Json) -> None:
+        plan.last_seq, self.latest = entry.seq, plan
+        plan.entries, plan.rest = as_array(entries), rest
+
+    # -- state --------------------------------------------------------------------------
+
+    def replace_state(self, entry: Entry, update: Json) -> None:
+        """Fold an update that reports a part of the state as a whole."""
+        del entry
+        self.state[update["sessionUpdate"]] = dict(update)
+
+    def merge_session_info(self, entry: Entry, update: Json) -> None:
+        """Fold a `session_info_update`: fields that it does not have stay unchanged."""
+        del entry
+        self.state.setdefault(update["sessionUpdate"], {}).update(update)
+
+    def replace_options(self, entry: Entry, update: Json) -> None:
+        """Fold a `config_option_update`: one of the options may be the mode."""
+        self.replace_state(entry, update)
+        self._note_mode_in(update.get("configOptions"))
+
+    def add_session_state(self, entry: Entry, update: Json) -> None:
+        """Fold a `state_update`. The state `idle` ends the turn of a version 2 agent."""
+        self.replace_state(entry, update)
+        if update.get("state") == "idle" and self.turns:
             turn = self.turns[-1]
             if turn.ended_us is None:
                 turn.ended_us, turn.ended_seq = entry.at_us, entry.seq
             turn.stop_reason = as_str(update.get("stopReason")) or turn.stop_reason
-            self._begin_waiting()
+            if self._requests.waiting:
+                self._begin_prompted(self._requests.waiting[0])
 
-    def _configured(self, entry: Entry) -> None:
-        """Take modes and options from an answer, as if they had been told by updates."""
-        answer = decode_object(entry.line) or {}
-        asked = self._configs.pop(_key(entry), None)
-        if answer.get("error") is not None:
+    def add_configured(self, entry: Entry) -> None:
+        """Fold the modes and options in a response, as if updates had reported them."""
+        response = decode_object(entry.line) or {}
+        requested = self._requests.settings.pop(_key(entry), None)
+        if response.get("error") is not None:
             return
-        result = as_object(answer.get("result"))
-        mode = as_str(as_object(result.get("modes")).get("currentModeId")) or as_str(asked)
+        result = as_object(response.get("result"))
+        mode = as_str(as_object(result.get("modes")).get("currentModeId")) or as_str(requested)
         if mode is not None:
             self.state["current_mode_update"] = {"currentModeId": mode}
         if isinstance(result.get("configOptions"), list):
             self.state["config_option_update"] = {"configOptions": result["configOptions"]}
-            self._take_mode_of(result["configOptions"])
+            self._note_mode_in(result["configOptions"])
         if isinstance(result.get("availableCommands"), list):
             commands = {"availableCommands": result["availableCommands"]}
             self.state["available_commands_update"] = commands
@@ -399,35 +493,38 @@ class Transcript:
             if isinstance(result.get(name), dict):
                 self.offered[name] = as_object(result[name])
 
-    def _take_mode_of(self, options: object) -> None:
-        """Learn the mode from the option that chooses it, where there is one."""
+    def _note_mode_in(self, options: object) -> None:
+        """Note the mode, if one of the options is the mode."""
         mode = as_str(as_object(mode_option(options)).get("currentValue"))
         if mode is not None:
             self.state["current_mode_update"] = {"currentModeId": mode}
 
-    def _config(self, entry: Entry) -> None:
+    def add_setting(self, entry: Entry) -> None:
+        """Fold a request that sets a mode or an option: its response may not repeat the value."""
         params = _params(entry)
         # A version 2 client sets the mode of a version 1 agent as an option.
         chosen = params.get("value") if params.get("configId") == MODE else None
-        self._configs[_key(entry)] = params.get("modeId") or chosen
+        self._requests.settings[_key(entry)] = params.get("modeId") or chosen
 
     # -- permissions --------------------------------------------------------------------
 
-    def _permission(self, entry: Entry) -> None:
+    def add_permission(self, entry: Entry) -> None:
+        """Fold a permission request."""
         params = _params(entry)
         subject = as_object(params.get("subject"))
-        told = as_object(params.get("toolCall") or subject.get("toolCall"))
-        if not told:
-            # From version 2 on it may be about anything; then it stands as a call of its own.
-            made_id = made_permission_id(read_envelope(entry.line))
-            call = self._tool_call(entry, {"toolCallId": made_id, "title": params.get("title")})
-            call.is_made_up = True
+        fields = as_object(params.get("toolCall") or subject.get("toolCall"))
+        if fields:
+            call = self._merge_call(entry, fields)
         else:
-            call = self._tool_call(entry, told)
-        self._asked[_key(entry)] = (call, params)
+            # From version 2 on a request may be about anything. It becomes a call of its own.
+            made_id = made_permission_id(read_envelope(entry.line))
+            call = self._merge_call(entry, {"toolCallId": made_id, "title": params.get("title")})
+            call.is_made_up = True
+        self._requests.permissions[_key(entry)] = (call, params)
 
-    def _outcome(self, entry: Entry) -> None:
-        asked = self._asked.pop(_key(entry), None)
+    def add_outcome(self, entry: Entry) -> None:
+        """Fold the answer to a permission request."""
+        asked = self._requests.permissions.pop(_key(entry), None)
         if asked is not None:
             call, params = asked
             result = as_object((decode_object(entry.line) or {}).get("result"))
@@ -437,17 +534,58 @@ class Transcript:
                 call.fields["status"] = "completed"
 
 
-_MOST_PROMPTS_AT_ONCE = 4
+# -- tables -----------------------------------------------------------------------------------
 
-_ROLES = {
-    "user_message": Role.USER,
-    "user_message_chunk": Role.USER,
-    "agent_message": Role.AGENT,
-    "agent_message_chunk": Role.AGENT,
-    "agent_thought": Role.THOUGHT,
-    "agent_thought_chunk": Role.THOUGHT,
+
+class Reducer(Struct, frozen=True):
+    """The function that folds one kind of update, and the class of the items that it adds."""
+
+    fold: Callable[[Transcript, Entry, Json], None]
+    item: type[TranscriptItem] | None = None
+
+
+REDUCERS: dict[str, Reducer] = {
+    "user_message": Reducer(Transcript.add_whole_message, TranscriptMessage),
+    "user_message_chunk": Reducer(Transcript.add_chunk, TranscriptMessage),
+    "agent_message": Reducer(Transcript.add_whole_message, TranscriptMessage),
+    "agent_message_chunk": Reducer(Transcript.add_chunk, TranscriptMessage),
+    "agent_thought": Reducer(Transcript.add_whole_message, TranscriptMessage),
+    "agent_thought_chunk": Reducer(Transcript.add_chunk, TranscriptMessage),
+    "tool_call": Reducer(Transcript.add_tool_call, ToolCallItem),
+    "tool_call_update": Reducer(Transcript.add_tool_call, ToolCallItem),
+    "tool_call_content_chunk": Reducer(Transcript.add_call_content, ToolCallItem),
+    "terminal_update": Reducer(Transcript.add_terminal),
+    "terminal_output_chunk": Reducer(Transcript.add_terminal_output),
+    "plan": Reducer(Transcript.add_plan, PlanItem),
+    "plan_update": Reducer(Transcript.add_plan_update, PlanItem),
+    "compaction_update": Reducer(Transcript.add_other, OtherItem),
+    "compaction_summary_chunk": Reducer(Transcript.add_other, OtherItem),
+    "notice": Reducer(Transcript.ignore),
+    "current_mode_update": Reducer(Transcript.replace_state),
+    "config_option_update": Reducer(Transcript.replace_options),
+    "available_commands_update": Reducer(Transcript.replace_state),
+    "session_info_update": Reducer(Transcript.merge_session_info),
+    "usage_update": Reducer(Transcript.replace_state),
+    "state_update": Reducer(Transcript.add_session_state),
 }
-_ROLES_OF_CHUNKS = {kind: role for kind, role in _ROLES.items() if kind.endswith("_chunk")}
+"""The reducers by kind of update. An update of any other kind is kept as it came."""
+
+_ENTRY_REDUCERS: dict[Kind, Callable[[Transcript, Entry], None]] = {
+    Kind.PROMPT: Transcript.add_prompt,
+    Kind.ECHO: Transcript.add_echo,
+    Kind.ANSWER: Transcript.add_answer,
+    Kind.PERMISSION: Transcript.add_permission,
+    Kind.OUTCOME: Transcript.add_outcome,
+    Kind.TERMINAL: Transcript.add_client_terminal,
+    Kind.NAMED: Transcript.add_made_id,
+    Kind.READY: Transcript.add_ready,
+    Kind.CONFIG: Transcript.add_setting,
+    Kind.CONFIGURED: Transcript.add_configured,
+    Kind.HANDOVER: Transcript.add_handover,
+    Kind.REMINDER: Transcript.add_reminder,
+    Kind.GAP: Transcript.add_gap,
+}
+"""The reducers of entries that are not updates. Entries of any other kind change nothing."""
 
 
 def fold(entries: Iterable[Entry]) -> Transcript:
@@ -460,30 +598,34 @@ def fold(entries: Iterable[Entry]) -> Transcript:
 
 
 def made_permission_id(message: Envelope | None) -> str:
-    """Return the id of the tool call that stands for a question which is about none."""
-    asked = message.id if message is not None and message.id is not UNSET else b""
-    return f"rekindle-permission-{bytes(asked).decode('utf-8', 'replace')}"
+    """Return the id of the tool call that is made for a permission request without one."""
+    request_id = message.id if message is not None and message.id is not UNSET else b""
+    return f"rekindle-permission-{bytes(request_id).decode('utf-8', 'replace')}"
 
 
 def suffix_of(at_us: int) -> str:
-    """Return what ids get that an agent gives anew, which was told the record at that time."""
+    """Return the suffix of ids that an agent uses again after a handover at that time."""
     return f"~{at_us:x}"
 
 
-def _says(one: TranscriptMessage | None, other: TranscriptMessage) -> bool:
-    return one is not None and one.blocks == other.blocks
+def _has_content(prompt: TranscriptMessage | None, message: TranscriptMessage) -> bool:
+    return prompt is not None and prompt.blocks == message.blocks
 
 
-def _patched(known: dict[str, Any], told: object, entry: Entry) -> dict[str, Any]:
-    """Put into `_meta` what is said of it anew, and return it: nothing is copied, as above."""
-    known.update(as_object(told))
+def _merge_meta(known: Json, meta: object, entry: Entry) -> Json:
+    """Merge `_meta` into the known one in place, and return that."""
+    known.update(as_object(meta))
     if entry.protocol > 1:
-        # From version 2 on null removes: a name, or all there is.
-        for name in (
-            [*known] if told is None else [it for it in as_object(told) if known[it] is None]
-        ):
+        # From version 2 on null removes a name, or all names.
+        removed = [*known] if meta is None else [it for it in as_object(meta) if known[it] is None]
+        for name in removed:
             del known[name]
     return known
+
+
+def _without(update: Json, name: str) -> Json:
+    """Return the fields of an update without its kind and without this one."""
+    return {k: v for k, v in update.items() if k not in {"sessionUpdate", name}}
 
 
 def _key(entry: Entry) -> Hashable:
@@ -491,5 +633,17 @@ def _key(entry: Entry) -> Hashable:
     return request_key(message.id) if message is not None and message.id is not UNSET else None
 
 
-def _params(entry: Entry) -> dict[str, Any]:
+def _params(entry: Entry) -> Json:
     return as_object((decode_object(entry.line) or {}).get("params"))
+
+
+def turn_has_ended(entries: Iterable[Entry]) -> bool:
+    """Return whether a turn has ended, given the entries that follow its prompt.
+
+    Entries that do not tell the end of a turn may be missing.
+    """
+    transcript = Transcript()
+    transcript.add(Entry(seq=0, side=Side.CLIENT, kind=Kind.PROMPT, at_us=0, line=b"{}"))
+    for entry in entries:
+        transcript.add(entry)
+    return transcript.turns[-1].ended_us is not None

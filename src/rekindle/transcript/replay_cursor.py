@@ -8,10 +8,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rekindle.jsonvalue import as_array, as_object, as_str
-from rekindle.transcript.model import Item, ToolCallItem, TranscriptMessage, TranscriptTurn
+from rekindle.jsonvalue import as_object, as_str
+from rekindle.transcript.model import TranscriptItem, TranscriptMessage, TranscriptTurn
 from rekindle.transcript.reducer import Transcript
-from rekindle.transcript.replay_v1 import Terminals, is_unfinished, message_id
 
 REPLAY_CURSORS = ("_rekindle_message", "_rekindle_turns", "_rekindle_seq")
 """The cursor types that Rekindle adds to `start`."""
@@ -66,31 +65,22 @@ def _from_message(cursor: dict[str, Any], transcript: Transcript) -> list[Transc
     wanted = cursor.get("messageId")
     for turn in transcript.turns:
         for index, item in enumerate(turn.items):
-            if isinstance(item, TranscriptMessage) and message_id(item) == wanted:
+            if isinstance(item, TranscriptMessage) and item.replay_id == wanted:
                 later = transcript.turns[turn.number :]
                 return [replace(turn, items=turn.items[index:]), *later]
     raise BadCursor(cursor, "names no message of the session")
 
 
 def _changed_since(transcript: Transcript, seq: int) -> list[TranscriptTurn]:
-    terminals = transcript.terminals
+    def has_changed(item: TranscriptItem, turn: TranscriptTurn) -> bool:
+        last = item.changed_seq(turn, transcript.terminals)
+        return last is None or last >= seq
+
     turns = [
-        replace(turn, items=[it for it in turn.items if _has_changed(it, turn, seq, terminals)])
+        replace(turn, items=[item for item in turn.items if has_changed(item, turn)])
         for turn in transcript.turns
     ]
     return [turn for turn in turns if turn.items]
-
-
-def _has_changed(item: Item, turn: TranscriptTurn, seq: int, terminals: Terminals) -> bool:
-    last = max(item.seq, item.last_seq)
-    if isinstance(item, ToolCallItem):
-        content = map(as_object, as_array(item.fields.get("content")))
-        shown = [terminals.get(str(part.get("terminalId"))) for part in content]
-        last = max([last, *(terminal.last_seq for terminal in shown if terminal is not None)])
-        if is_unfinished(item):
-            # An unfinished call ends with its turn. No entry marks the end of an interrupted turn.
-            last = max(last, turn.ended_seq or seq)
-    return last >= seq
 
 
 def _whole_number(cursor: dict[str, Any], name: str) -> int:

@@ -17,8 +17,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
 
-from rekindle.acp import methods
 from rekindle.acp.text_chunk import read_text_chunk
+from rekindle.acp.update_kinds import is_agent_message, is_user_message
 from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
 from rekindle.transcript.handover import carries_history
 from rekindle.transcript.model import (
@@ -124,14 +124,14 @@ class ReplayReader:
         if base != self._last_kind:
             self._end_message()
             self._last_kind = base
-            if kind in methods.USER_MESSAGE_KINDS:
+            if is_user_message(kind):
                 self.turns.append(ReplayedTurn())
                 self._is_held = True
         if not self.turns:
             self.turns.append(ReplayedTurn(has_prompt=False))
-        if kind in methods.USER_MESSAGE_KINDS:
+        if is_user_message(kind):
             self.turns[-1].prompt += _texts(line)
-        elif kind in methods.AGENT_MESSAGE_KINDS:
+        elif is_agent_message(kind):
             self._answer += _texts(line)
         if self._is_held:
             self.turns[-1].lines.append(line)

@@ -1,9 +1,8 @@
-"""What is known of the terminals that tool calls show, from all who may tell of them."""
+"""Fold the output of terminals, which the client or the agent may report."""
 
 from collections.abc import Iterable
 from typing import Any
 
-from rekindle.acp.methods import TERMINAL_OUTPUT_CHUNK
 from rekindle.acp.terminal_output import Terminal, decode_bytes
 from rekindle.jsonvalue import as_array, as_object, as_str
 from rekindle.transcript.model import ToolCallItem
@@ -12,51 +11,57 @@ Json = dict[str, Any]
 Terminals = dict[str, Terminal]
 
 
-def take_from_client(terminals: Terminals, told: Json, seq: int) -> None:
-    """Take what a terminal of the client's shows, as the agent was told it."""
-    output = bytearray((as_str(told.get("output")) or "").encode())
-    terminals[str(told.get("terminalId"))] = Terminal(output=output, last_seq=seq)
+def fold_client_output(terminals: Terminals, fields: Json, seq: int) -> None:
+    """Fold the output of a client's terminal, as the agent has read it."""
+    output = bytearray((as_str(fields.get("output")) or "").encode())
+    terminals[str(fields.get("terminalId"))] = Terminal(output=output, last_seq=seq)
 
 
-def take_update(terminals: Terminals, update: Json, seq: int) -> None:
-    """Take what a version 2 agent tells of a terminal."""
-    terminal = terminals.setdefault(as_str(update.get("terminalId")) or "", Terminal())
-    terminal.last_seq = seq
-    if update.get("sessionUpdate") == TERMINAL_OUTPUT_CHUNK:
-        terminal.output += decode_bytes(update.get("data"))
-        return
+def fold_update(terminals: Terminals, update: Json, seq: int) -> None:
+    """Fold a `terminal_update`."""
+    terminal = _find_or_add(terminals, as_str(update.get("terminalId")) or "", seq)
     if "output" in update:
         terminal.output = bytearray(decode_bytes(as_object(update["output"]).get("data")))
-    hidden = {"sessionUpdate", "terminalId", "output"}
-    terminal.rest |= {k: v for k, v in update.items() if k not in hidden}
+    known = {"sessionUpdate", "terminalId", "output"}
+    terminal.rest |= {k: v for k, v in update.items() if k not in known}
 
 
-def take_from_meta(terminals: Terminals, meta: Json, seq: int) -> None:
-    """Take what agents that run terminals themselves tell of them, beside the standard."""
+def fold_output_chunk(terminals: Terminals, update: Json, seq: int) -> None:
+    """Fold a `terminal_output_chunk`."""
+    terminal = _find_or_add(terminals, as_str(update.get("terminalId")) or "", seq)
+    terminal.output += decode_bytes(update.get("data"))
+
+
+def fold_meta(terminals: Terminals, meta: Json, seq: int) -> None:
+    """Fold the output that some agents put into the `_meta` of a tool call."""
     for name in ("terminal_output", "terminal_output_delta"):
-        told = as_object(meta.get(name))
-        terminal_id, output = as_str(told.get("terminal_id")), as_str(told.get("data"))
+        fields = as_object(meta.get(name))
+        terminal_id, output = as_str(fields.get("terminal_id")), as_str(fields.get("data"))
         if terminal_id is not None and output is not None:
-            terminal = terminals.setdefault(terminal_id, Terminal())
-            terminal.output += output.encode()
-            terminal.last_seq = seq
+            _find_or_add(terminals, terminal_id, seq).output += output.encode()
 
 
 def retire(terminals: Terminals, calls: Iterable[ToolCallItem], suffix: str) -> None:
-    """Give the terminals there were other names: their ids may come to mean others."""
-    names = {name: f"{name}{suffix}" for name in terminals if "~" not in name}
-    if not names:
-        # A session may be opened very often, and few have any.
+    """Add a suffix to the ids of all terminals, because the agent may use the ids again."""
+    new_ids = {old: f"{old}{suffix}" for old in terminals if "~" not in old}
+    if not new_ids:
+        # A session may be opened many times, and few sessions have terminals.
         return
-    for name, other in names.items():
-        terminals[other] = terminals.pop(name)
+    for old, new in new_ids.items():
+        terminals[new] = terminals.pop(old)
     for call in calls:
         content = as_array(call.fields.get("content"))
-        if any(as_str(as_object(part).get("terminalId")) in names for part in content):
-            call.fields["content"] = [_renamed(part, names) for part in content]
+        if any(as_str(as_object(part).get("terminalId")) in new_ids for part in content):
+            call.fields["content"] = [_renamed(part, new_ids) for part in content]
 
 
-def _renamed(part: object, names: dict[str, str]) -> object:
-    known = as_object(part)
-    name = as_str(known.get("terminalId"))
-    return part if name not in names else {**known, "terminalId": names[name]}
+def _find_or_add(terminals: Terminals, terminal_id: str, seq: int) -> Terminal:
+    terminal = terminals.setdefault(terminal_id, Terminal())
+    terminal.last_seq = seq
+    return terminal
+
+
+def _renamed(part: object, new_ids: dict[str, str]) -> object:
+    fields = as_object(part)
+    old = as_str(fields.get("terminalId"))
+    return part if old not in new_ids else {**fields, "terminalId": new_ids[old]}

@@ -1,27 +1,28 @@
-"""A session's title where nobody has given one."""
+"""Derive the title of a session from its first prompt."""
 
 from typing import Any
 
 from rekindle.jsonvalue import as_object, as_str
 
-LONGEST = 80
+MAX_TITLE = 80
 
 
 def title_from_prompt(blocks: list[Any]) -> str | None:
-    """Make a title from a prompt's first words; None when it has no words."""
+    """Return the first words of a prompt as a title; None if it has no text."""
     for block in map(as_object, blocks):
         if block.get("type") == "text":
-            # All that can be seen of it: a prompt may be a whole book.
-            words = " ".join((as_str(block.get("text")) or "").split(maxsplit=LONGEST)[:LONGEST])
-            if words:
-                return shorten(words)
+            # A prompt may be as long as a book, so only the words that can be shown are split off.
+            text = as_str(block.get("text")) or ""
+            title = " ".join(text.split(maxsplit=MAX_TITLE)[:MAX_TITLE])
+            if title:
+                return shorten(title)
     return None
 
 
-def shorten(words: str) -> str:
-    """Cut at a word's end, and show that something was cut."""
-    if len(words) <= LONGEST:
-        return words
-    cut = words[: LONGEST - 1]
+def shorten(title: str) -> str:
+    """Cut a title to its maximum length, between two words if possible, and add an ellipsis."""
+    if len(title) <= MAX_TITLE:
+        return title
+    cut = title[: MAX_TITLE - 1]
     head, space, _ = cut.rpartition(" ")
-    return (head if space and len(head) > LONGEST // 2 else cut) + "…"
+    return (head if space and len(head) > MAX_TITLE // 2 else cut) + "…"

@@ -1,80 +1,117 @@
-"""Writing a conversation in parts, each of which is read before it is written.
+"""Write the entries of a session, packed into batches, in one or in several transactions.
 
-So nobody has to wait for all of a long one, and whoever is interrupted goes on the next time: only
-with the last part it is said that all of it is from the file.
+Several transactions of bounded size keep other writers waiting for a short time only. Each one is
+read before the store is locked. An interrupted write continues with the next import.
 """
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator
 
-from msgspec.structs import replace
-
-from rekindle.importers.base import Talk, Tally
-from rekindle.model import Change, Counted, Entry, Imported
+from rekindle.model import Change, Entry, EntryBatch
 from rekindle.store.base import Store
-from rekindle.transfer.merge import stretches
 
-_ENTRIES_A_PART = 20_000
-_BYTES_A_PART = 16 * 1024 * 1024
+_BATCH_LINES = 512
+_BATCH_BYTES = 128 * 1024
+_TRANSACTION_ENTRIES = 20_000
+_TRANSACTION_BYTES = 16 * 1024 * 1024
 
 
-class Writing:
-    """Writes what comes `first`, then the entries after `common`, and what they make in all.
+class BatchWriter:
+    """Writes `first_changes`, then `entries`, then the result of `last_changes`.
 
-    `count` is what the session is to be counted less; `after` is how many entries it has.
+    `after` is the number of entries that the session has in the store. `last_changes` is called
+    when all entries are read. With `is_atomic`, everything is written in one transaction, and the
+    entries are read while it is open, so memory stays bounded.
     """
 
-    def __init__(
-        self, talk: Talk, first: list[Change], count: Counted, *, common: int = 0, after: int = 0
+    def __init__(  # noqa: PLR0913 - what to write, in order
+        self,
+        session_id: str,
+        first_changes: list[Change],
+        entries: Iterator[Entry],
+        last_changes: Callable[[], Iterable[Change]] = tuple,
+        *,
+        after: int = 0,
+        is_atomic: bool = False,
     ) -> None:
-        self._session_id = talk.arrived.id
-        self._origin = talk.arrived.origin
-        self._first = first
-        self._tally = Tally()
-        self._entries = islice(talk.tell(self._tally), common, None)
-        self._count = count
+        self._session_id = session_id
+        self._first_changes = first_changes
+        self._entries = entries
+        self._last_changes = last_changes
         self._after = after
-        self.written = 0
-        self.is_drawn = False
+        self._is_atomic = is_atomic
+        self.entries_written = 0
+        self.is_finished = False
 
-    def begin(self, store: Store) -> bool:
-        """Write one part; tell whether nobody else has written to the session."""
-        after, changes = self._part()
-        # With the last one, all of them outlive a loss of power; until then there is the file.
-        return store.extend(self._session_id, after, changes, sync=self.is_drawn)
+    def write_next(self, store: Store) -> bool:
+        """Write one transaction; return False if another process has written to the session."""
+        after, changes = self._after, self._next_changes()
+        if self._is_atomic:
+            return store.extend(self._session_id, after, changes)
+        read = list(changes)
+        # The last transaction syncs all of them. Until then a loss is repaired from the file.
+        return store.extend(self._session_id, after, read, sync=self.is_finished)
 
     def finish(self, store: Store) -> bool:
-        """Write all that is left; tell whether nobody else has written to the session."""
-        # Not in a thread, while the next is read: Python's lock lets only one of the two go on.
-        while not self.is_drawn:
-            if not self.begin(store):
+        """Write the rest; return False if another process has written to the session."""
+        # A thread that reads ahead would gain nothing: the GIL lets only one of the two run.
+        while not self.is_finished:
+            if not self.write_next(store):
                 return False
         return True
 
-    def _part(self) -> tuple[int, list[Change]]:
-        """Draw some more; return what it comes after, and what is to be written."""
-        after = self._after
-        changes = [*self._first, *stretches(self._session_id, self._some())]
-        self._first = []
-        if self.is_drawn:
-            changes += self._last()
-        return after, changes
+    def _next_changes(self) -> Iterator[Change]:
+        yield from self._first_changes
+        self._first_changes = []
+        yield from entry_batches(self._session_id, self._next_entries())
+        if self.is_finished:
+            yield from self._last_changes()
 
-    def _some(self) -> Iterator[Entry]:
+    def _next_entries(self) -> Iterator[Entry]:
         size = 0
         for number, entry in enumerate(self._entries, 1):
             size += len(entry.line)
-            self.written += 1
+            self.entries_written += 1
             self._after = entry.seq
             yield entry
-            if number >= _ENTRIES_A_PART or size >= _BYTES_A_PART:
+            is_full = number >= _TRANSACTION_ENTRIES or size >= _TRANSACTION_BYTES
+            if is_full and not self._is_atomic:
                 return
-        self.is_drawn = True
+        self.is_finished = True
 
-    def _last(self) -> Iterator[Change]:
-        tally, count = self._tally, self._count
-        turns, messages = count.turns + tally.turns, count.messages + tally.messages
-        yield replace(count, turns=turns, messages=messages)
-        if self._origin is not None:
-            origin = replace(self._origin, entries=tally.entries, settled=tally.settled)
-            yield Imported(session_id=self._session_id, at_us=count.at_us, origin=origin)
+
+def entry_batches(session_id: str, entries: Iterable[Entry]) -> Iterator[EntryBatch]:
+    """Pack successive entries that differ only in their line, as the recorder does."""
+    batch: list[Entry] = []
+    size = 0
+    for entry in entries:
+        is_full = len(batch) >= _BATCH_LINES or size > _BATCH_BYTES
+        if batch and (is_full or not _fit_together(batch[0], entry)):
+            yield _pack(session_id, batch)
+            batch, size = [], 0
+        batch.append(entry)
+        size += len(entry.line)
+    if batch:
+        yield _pack(session_id, batch)
+
+
+def _fit_together(one: Entry, other: Entry) -> bool:
+    # The fields that differ most often come first.
+    return (
+        one.at_us == other.at_us
+        and one.kind is other.kind
+        and one.side is other.side
+        and one.protocol == other.protocol
+    )
+
+
+def _pack(session_id: str, entries: list[Entry]) -> EntryBatch:
+    first = entries[0]
+    return EntryBatch(
+        session_id=session_id,
+        side=first.side,
+        kind=first.kind,
+        at_us=first.at_us,
+        data=b"\n".join([entry.line for entry in entries]) if len(entries) > 1 else first.line,
+        count=len(entries),
+        protocol=first.protocol,
+    )

@@ -1,17 +1,27 @@
-"""Branches that a tool has left for another one: kept, and put away.
+"""Branches: copies of one session that continue in different ways.
 
-One is known by all that it says, because what it shares with others is not for it alone. While it
-is as it was, its stamp tells so; one that has grown is known by what it said before.
+Entries are only appended, so two copies of a session are equal up to the end of one of them, or up
+to the entry where they diverge. There are two kinds of branches, and two rules for their ids.
+
+A copy that diverges from the session in the store becomes a branch. Its id contains a checksum of
+the first entry that differs. So it is found again after it has grown, also by the store that it
+came from.
+
+A branch that a tool has abandoned in its own file is kept, archived. Its id contains a checksum of
+all its entries, because several branches of one file may diverge at the same entry. It is found
+again by its stamp while it is unchanged, and by the entries that it had before when it has grown.
 """
 
+import hashlib
+import re
 from collections.abc import Iterable, Iterator
-from hashlib import sha256
-from itertools import islice
+from itertools import islice, zip_longest
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rekindle.errors import SessionNotFound
-from rekindle.importers.base import Talk, Tally
+from rekindle.importers.base import EntryCounts, SourceSession
 from rekindle.model import (
     Archived,
     Counted,
@@ -24,137 +34,245 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store.base import Store
-from rekindle.transfer.merge import BRANCH_MARK, as_branch, branch_name, compare, titled
+
+_BRANCH_MARK = "~"
+_BRANCH_ID = re.compile(rf"(.+){_BRANCH_MARK}[0-9a-f]{{12}}", re.DOTALL)
+_TITLE_SUFFIX = " (fork)"
+_DEFAULT_TITLE = "Session"
 
 
-class Asides:
-    """The branches of a store that were put away when they were imported."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._known: dict[str, list[str]] | None = None
-
-    def add(self, branch: str, session_id: str) -> None:
-        """Remember one more."""
-        self._of(session_id).append(branch)
-
-    def name_of(self, talk: Talk, main: Talk, main_id: str, stamps: set[str]) -> str | None:
-        """Return what a branch is called here, or will be; None if it says nothing new.
-
-        `stamps` are those of all branches that the file has now.
-        """
-        asides = self._of(main_id)
-        if talk.stamp and any(self._stamp_of(it) == talk.stamp for it in asides):
-            return None
-        if compare(main.tell(Tally()), _settled(talk)).theirs is None:
-            return None
-        former = [it for it in asides if self._stamp_of(it) not in stamps]
-        known = self._that_began_as(talk, former)
-        if known is not None:
-            return known
-        checksum = _Said(_settled(talk)).checksum
-        while (own := branch_name(main_id, checksum)) in asides and own not in former:
-            # Another that has grown since was called so.
-            checksum = sha256(checksum).digest()
-        return own
-
-    def keep(self, known: Session, arrived: IncomingSession, parts_with: Entry, at_us: int) -> None:
-        """Keep what a file does not say any more, but for what was only assumed of its end."""
-        ours, theirs = known.origin, arrived.origin
-        if ours is None or theirs is None or parts_with.seq > ours.settled:
-            return
-        said = _Said(islice(self._store.read(known.id), ours.settled))
-        own = branch_name(known.id, said.checksum)
-        # Another version of the importer makes other entries of the same.
-        if ours.version != theirs.version or session_or_none(self._store, own) is not None:
-            return
-        then_us = known.updated_us
-        kept = as_branch(replace(arrived, titles=self._store.titles(known.id)), own, known.id)
-        self._store.write(
-            [
-                Forked(session_id=own, at_us=then_us, parent_id=known.id, until_seq=known.last_seq),
-                # The first title that is made of a prompt stays, unless it is taken back.
-                Titled(session_id=own, at_us=then_us, source=TitleSource.PROMPT, title=None),
-                *titled(kept, kept.titles),
-                Counted(session_id=own, at_us=then_us, turns=known.turns, messages=known.messages),
-                Imported(session_id=own, at_us=then_us, origin=replace(ours, stamp="")),
-                Archived(session_id=own, at_us=at_us),
-            ],
-            sync=True,
-        )
-        self.add(own, known.id)
-
-    def _of(self, session_id: str) -> list[str]:
-        if self._known is None:
-            self._known = {}
-            for kept in self._store.imported():
-                whole, mark, _ = kept.session_id.rpartition(BRANCH_MARK)
-                if mark:
-                    self._known.setdefault(whole, []).append(kept.session_id)
-        return self._known.setdefault(session_id, [])
-
-    def _stamp_of(self, session_id: str) -> str:
-        known = session_or_none(self._store, session_id)
-        return known.origin.stamp if known is not None and known.origin is not None else ""
-
-    def _that_began_as(self, talk: Talk, asides: list[str]) -> str | None:
-        """Return the one that has the beginning of a branch, or all of it."""
-        wanted: dict[tuple[int, bytes], str] = {}
-        for session_id in asides:
-            known = session_or_none(self._store, session_id)
-            if known is not None and known.origin is not None and is_its_own(known, talk.arrived):
-                settled = known.origin.settled
-                said = _Said(islice(self._store.read(session_id), settled))
-                wanted[settled, said.checksum] = session_id
-        said, found = _Said(), None
-        for entry in talk.tell(Tally()) if wanted else ():
-            said.add(entry)
-            found = wanted.get((entry.seq, said.checksum), found)
-        return found
+# -- comparison -----------------------------------------------------------------------------
 
 
-class _Said:
-    """A checksum of entries, one after the other."""
+class Comparison(Struct, frozen=True):
+    """The number of equal entries of two copies, and the first entry of each that differs."""
+
+    common: int
+    ours: Entry | None = None
+    theirs: Entry | None = None
+
+    @property
+    def diverges(self) -> bool:
+        """Whether both copies continue, each with another entry."""
+        return self.ours is not None and self.theirs is not None
+
+
+def compare(ours: Iterator[Entry], theirs: Iterator[Entry]) -> Comparison:
+    """Compare two copies of a session up to their first difference."""
+    common = 0
+    for our_entry, their_entry in zip_longest(ours, theirs):
+        if our_entry != their_entry:
+            return Comparison(common, our_entry, their_entry)
+        common += 1
+    return Comparison(common)
+
+
+class _EntryChecksum:
+    """An incremental checksum of entries, without their seqs."""
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
-        self._sum = sha256()
+        self._hash = hashlib.sha256()
         for entry in entries:
             self.add(entry)
 
     def add(self, entry: Entry) -> None:
-        about = f"{entry.side} {entry.kind} {entry.at_us} {entry.protocol} {len(entry.line)} "
-        self._sum.update(about.encode() + entry.line)
+        fields = f"{entry.side} {entry.kind} {entry.at_us} {entry.protocol} {len(entry.line)} "
+        self._hash.update(fields.encode() + entry.line)
 
-    @property
-    def checksum(self) -> bytes:
-        return self._sum.digest()
-
-
-def _settled(talk: Talk) -> Iterator[Entry]:
-    """Yield the entries that stay: what is only assumed comes last, and is not counted as such."""
-    tally = Tally()
-    return (entry for entry in talk.tell(tally) if entry.seq <= tally.settled)
+    def digest(self) -> bytes:
+        return self._hash.digest()
 
 
-def session_or_none(store: Store, session_id: str) -> Session | None:
-    """Return a session, if it is here."""
+# -- ids and titles -------------------------------------------------------------------------
+
+
+def diverging_branch_id(session_id: str, first_different: Entry) -> str:
+    """Return the id of the branch that diverges from a session with this entry."""
+    entry = first_different
+    fields = f"{entry.seq} {entry.side} {entry.kind} {entry.at_us} ".encode()
+    return _branch_id(session_id, hashlib.sha256(fields + entry.line).digest())
+
+
+def session_of_branch(branch_id: str) -> str | None:
+    """Return the id of the session that an id names a branch of, or None if it names none."""
+    match = _BRANCH_ID.fullmatch(branch_id)
+    return match[1] if match else None
+
+
+def as_branch(incoming: IncomingSession, branch_id: str, parent_id: str | None) -> IncomingSession:
+    """Return an incoming session as a branch, with titles that show it."""
+    titles = incoming.titles or {TitleSource.PROMPT: _DEFAULT_TITLE}
+    marked = {
+        source: without_branch_suffix(title) + _TITLE_SUFFIX for source, title in titles.items()
+    }
+    return replace(incoming, id=branch_id, parent_id=parent_id, titles=marked)
+
+
+def without_branch_suffix(title: str) -> str:
+    """Return a title without the suffix that `as_branch` adds."""
+    return title.removesuffix(_TITLE_SUFFIX)
+
+
+def shown_title(incoming: IncomingSession) -> str:
+    """Return the title with the highest rank, or "" if there is none."""
+    titles = incoming.titles
+    return next((titles[source] for source in reversed(TitleSource) if source in titles), "")
+
+
+def title_changes(session_id: str, at_us: int, titles: dict[TitleSource, str]) -> list[Titled]:
+    """Return the changes that give a session these titles."""
+    return [
+        Titled(session_id=session_id, at_us=at_us, source=source, title=title)
+        for source, title in titles.items()
+    ]
+
+
+def _branch_id(session_id: str, checksum: bytes) -> str:
+    return f"{session_id}{_BRANCH_MARK}{checksum.hex()[:12]}"
+
+
+# -- sessions in the store ------------------------------------------------------------------
+
+
+def find_session(store: Store, session_id: str) -> Session | None:
+    """Return a session of the store, or None if the store does not have it."""
     try:
         return store.session(session_id)
     except SessionNotFound:
         return None
 
 
-def is_its_own(known: Session, arrived: IncomingSession) -> bool:
-    """Tell whether all that a session has is from this very file, or told in it."""
-    ours, theirs = known.origin, arrived.origin
-    if ours is None or theirs is None or ours.entries != known.last_seq:
-        return False
-    return is_same_file(known, arrived) and ours.recorded == theirs.recorded
-
-
-def is_same_file(known: Session, arrived: IncomingSession) -> bool:
-    """Tell whether a session was last taken from this very file."""
-    ours, theirs = known.origin, arrived.origin
+def is_from_file(known: Session, incoming: IncomingSession) -> bool:
+    """Return whether a session was last imported from the file of the incoming one."""
+    ours, theirs = known.origin, incoming.origin
     if ours is None or theirs is None:
         return False
     return (ours.tool, ours.path) == (theirs.tool, theirs.path)
+
+
+def is_only_from_file(known: Session, incoming: IncomingSession) -> bool:
+    """Return whether the file of the incoming session accounts for every entry of a session.
+
+    If so, the session was not continued here since the last import.
+    """
+    ours, theirs = known.origin, incoming.origin
+    if ours is None or theirs is None or ours.entries != known.last_seq:
+        return False
+    return is_from_file(known, incoming) and ours.recorded == theirs.recorded
+
+
+# -- abandoned branches ---------------------------------------------------------------------
+
+
+class AbandonedBranches:
+    """The branches in a store that tools have abandoned in their own files."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._ids: dict[str, list[str]] | None = None
+        """By session. None until the first use."""
+
+    def add(self, branch_id: str, session_id: str) -> None:
+        """Add a branch that was just written."""
+        self._ids_of(session_id).append(branch_id)
+
+    def find_id(
+        self, branch: SourceSession, main: SourceSession, main_id: str, stamps: set[str]
+    ) -> str | None:
+        """Return the id of a branch: that of the branch in the store, or a new one.
+
+        Return None if the store has the whole branch. `stamps` are those of all branches that the
+        file has now: a branch in the store with one of these cannot be an earlier state of this
+        one.
+        """
+        ids = self._ids_of(main_id)
+        if branch.stamp and any(self._stamp_of(it) == branch.stamp for it in ids):
+            return None
+        if compare(main.read_entries(EntryCounts()), _settled_entries(branch)).theirs is None:
+            return None
+        earlier = [it for it in ids if self._stamp_of(it) not in stamps]
+        known_id = self._find_earlier_state(branch, earlier)
+        if known_id is not None:
+            return known_id
+        checksum = _EntryChecksum(_settled_entries(branch)).digest()
+        while (new_id := _branch_id(main_id, checksum)) in ids and new_id not in earlier:
+            # A branch that began like this one has the id, and has grown in another way.
+            checksum = hashlib.sha256(checksum).digest()
+        return new_id
+
+    def keep_replaced(
+        self, known: Session, incoming: IncomingSession, first_replaced: Entry, at_us: int
+    ) -> None:
+        """Copy a session to an archived branch before entries of it are replaced.
+
+        Provisional entries, and entries of another version of the importer, are not worth a copy.
+        """
+        ours, theirs = known.origin, incoming.origin
+        if ours is None or theirs is None or first_replaced.seq > ours.settled:
+            return
+        checksum = _EntryChecksum(islice(self._store.read(known.id), ours.settled))
+        branch_id = _branch_id(known.id, checksum.digest())
+        if ours.version != theirs.version or find_session(self._store, branch_id) is not None:
+            return
+        then_us = known.updated_us
+        titles = replace(incoming, titles=self._store.titles(known.id))
+        branch = as_branch(titles, branch_id, known.id)
+        self._store.write(
+            [
+                Forked(
+                    session_id=branch_id,
+                    at_us=then_us,
+                    parent_id=known.id,
+                    until_seq=known.last_seq,
+                ),
+                # A title made from a prompt is not replaced, so the inherited one is removed first.
+                Titled(session_id=branch_id, at_us=then_us, source=TitleSource.PROMPT, title=None),
+                *title_changes(branch_id, branch.created_us, branch.titles),
+                Counted(
+                    session_id=branch_id,
+                    at_us=then_us,
+                    turns=known.turns,
+                    messages=known.messages,
+                ),
+                Imported(session_id=branch_id, at_us=then_us, origin=replace(ours, stamp="")),
+                Archived(session_id=branch_id, at_us=at_us),
+            ],
+            sync=True,
+        )
+        self.add(branch_id, known.id)
+
+    def _ids_of(self, session_id: str) -> list[str]:
+        if self._ids is None:
+            self._ids = {}
+            for imported in self._store.imported():
+                whole, mark, _ = imported.session_id.rpartition(_BRANCH_MARK)
+                if mark:
+                    self._ids.setdefault(whole, []).append(imported.session_id)
+        return self._ids.setdefault(session_id, [])
+
+    def _stamp_of(self, session_id: str) -> str:
+        known = find_session(self._store, session_id)
+        return known.origin.stamp if known is not None and known.origin is not None else ""
+
+    def _find_earlier_state(self, branch: SourceSession, ids: list[str]) -> str | None:
+        """Return the longest branch in the store that this one begins with."""
+        candidates: dict[tuple[int, bytes], str] = {}
+        for session_id in ids:
+            known = find_session(self._store, session_id)
+            if known is None or known.origin is None:
+                continue
+            if is_only_from_file(known, branch.incoming):
+                settled = known.origin.settled
+                checksum = _EntryChecksum(islice(self._store.read(session_id), settled))
+                candidates[settled, checksum.digest()] = session_id
+        checksum, found = _EntryChecksum(), None
+        for entry in branch.read_entries(EntryCounts()) if candidates else ():
+            checksum.add(entry)
+            found = candidates.get((entry.seq, checksum.digest()), found)
+        return found
+
+
+def _settled_entries(source_session: SourceSession) -> Iterator[Entry]:
+    """Yield the entries that will not change. The provisional ones come last, uncounted."""
+    counts = EntryCounts()
+    return (entry for entry in source_session.read_entries(counts) if entry.seq <= counts.settled)

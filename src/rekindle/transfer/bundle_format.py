@@ -1,8 +1,8 @@
-"""The bundle: sessions in one file, as another store can take them in.
+"""The format of a bundle: sessions in one file, for import into another store.
 
-JSON lines: a header, then of each session a line and the lines of its entries, and an end that
-says how much there was and has the checksum of all before it. docs/export.md describes them.
-What is read may come from anybody: nothing is believed that was not checked.
+A bundle is a file of JSON lines: a header; for each session one line, followed by a line for each
+entry; and an end line with the number of sessions and entries and the checksum of all lines before
+it. docs/export.md describes the fields. A bundle may come from anyone, so every line is checked.
 """
 
 import hashlib
@@ -16,39 +16,39 @@ from rekindle.errors import BadBundle
 from rekindle.model import Entry, IncomingSession, Kind, Session, Side, TitleSource
 
 VERSION = 1
-LONGEST_LINE = 256 * 1024 * 1024
-MOST_ENTRIES = 2**32 - 1
-"""Of a session: what a store can number."""
-_LATEST_US = 253_402_300_799_999_999
-_LONGEST_WORDS = 64 * 1024
-_MOST_WORDS = 10_000
+MAX_LINE_BYTES = 256 * 1024 * 1024
+MAX_ENTRIES = 2**32 - 1
+"""The largest number of entries that a store can have in one session."""
+_MAX_TIME_US = 253_402_300_799_999_999
+_MAX_TEXT_LENGTH = 64 * 1024
+_MAX_TEXTS = 10_000
 _UNREADABLE = (MsgspecError, UnicodeDecodeError, RecursionError)
 
-Known = tuple[Session, dict[TitleSource, str], Iterable[Entry]]
-"""A session as a store has it, its titles, and its entries."""
+BundledSession = tuple[Session, dict[TitleSource, str], Iterable[Entry]]
+"""A session of a store, its titles, and its entries."""
 
-_Time = Annotated[int, Meta(ge=0, le=_LATEST_US)]
+_Time = Annotated[int, Meta(ge=0, le=_MAX_TIME_US)]
 
 
-class Head(Struct, frozen=True, kw_only=True):
-    """The first line."""
+class HeaderLine(Struct, frozen=True, kw_only=True):
+    """The first line of a bundle."""
 
     rekindle: Literal["bundle"] = "bundle"
     version: Annotated[int, Meta(ge=1)] = VERSION
 
 
 class SessionLine(Struct, frozen=True, kw_only=True, tag="session", tag_field="type"):
-    """A session, and how many lines of entries follow."""
+    """The line of a session, with the number of entry lines that follow."""
 
     session: IncomingSession
-    entries: Annotated[int, Meta(ge=0, le=MOST_ENTRIES)]
+    entries: Annotated[int, Meta(ge=0, le=MAX_ENTRIES)]
 
 
 class EntryLine(
     Struct, frozen=True, kw_only=True, tag="entry", tag_field="type", rename="camel",
     omit_defaults=True, gc=False,
 ):  # fmt: skip
-    """An entry. A line that is no UTF-8 is written as base64."""
+    """The line of an entry. A recorded line that is not UTF-8 is written as base64."""
 
     seq: int
     at_us: _Time
@@ -59,8 +59,8 @@ class EntryLine(
     base64: bytes | None = None
 
 
-class End(Struct, frozen=True, kw_only=True, tag="end", tag_field="type"):
-    """The last line."""
+class EndLine(Struct, frozen=True, kw_only=True, tag="end", tag_field="type"):
+    """The last line of a bundle."""
 
     sessions: int
     entries: int
@@ -68,30 +68,30 @@ class End(Struct, frozen=True, kw_only=True, tag="end", tag_field="type"):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode_head = msgspec.json.Decoder(Head).decode
-_decode = msgspec.json.Decoder(SessionLine | EntryLine | End).decode
+_decode_header = msgspec.json.Decoder(HeaderLine).decode
+_decode = msgspec.json.Decoder(SessionLine | EntryLine | EndLine).decode
 
 
-def bundle(sessions: Iterable[Known]) -> Iterator[bytes]:
-    """Yield a bundle, line by line. Raises BadBundle if a session is changed meanwhile."""
+def bundle_lines(sessions: Iterable[BundledSession]) -> Iterator[bytes]:
+    """Yield the lines of a bundle. Raises BadBundle if a session is removed meanwhile."""
     checksum = hashlib.sha256()
     count = entries = 0
-    head = _encode(Head()) + b"\n"
-    checksum.update(head)
-    yield head
-    for session, titles, read in sessions:
+    header = _encode(HeaderLine()) + b"\n"
+    checksum.update(header)
+    yield header
+    for session, titles, stored in sessions:
         count += 1
         entries += session.last_seq
-        for line in _session_lines(session, titles, read):
+        for line in _session_lines(session, titles, stored):
             checksum.update(line)
             yield line
-    yield _encode(End(sessions=count, entries=entries, sha256=checksum.hexdigest())) + b"\n"
+    yield _encode(EndLine(sessions=count, entries=entries, sha256=checksum.hexdigest())) + b"\n"
 
 
 def _session_lines(
     session: Session, titles: dict[TitleSource, str], entries: Iterable[Entry]
 ) -> Iterator[bytes]:
-    yield _encode(SessionLine(session=_arrived(session, titles), entries=session.last_seq)) + b"\n"
+    yield _encode(SessionLine(session=_incoming(session, titles), entries=session.last_seq)) + b"\n"
     seq = 0
     for entry in entries:
         if entry.seq > session.last_seq:
@@ -102,7 +102,7 @@ def _session_lines(
         raise BadBundle(f"session {session.id} was removed meanwhile: nothing is exported")
 
 
-def _arrived(session: Session, titles: dict[TitleSource, str]) -> IncomingSession:
+def _incoming(session: Session, titles: dict[TitleSource, str]) -> IncomingSession:
     return IncomingSession(
         id=session.id,
         created_us=session.created_us,
@@ -112,7 +112,7 @@ def _arrived(session: Session, titles: dict[TitleSource, str]) -> IncomingSessio
         directories=session.directories,
         titles=titles,
         parent_id=session.parent_id,
-        # What was lost to a failing store may have been counted.
+        # A failing store may have lost entries that were counted.
         turns=min(session.turns, session.last_seq),
         messages=min(session.messages, session.last_seq),
         origin=session.origin,
@@ -135,8 +135,8 @@ def _entry_line(entry: Entry) -> EntryLine:
     )
 
 
-def entry_in(line: bytes) -> Entry:
-    """Return the entry of a line that was checked before."""
+def parse_entry(line: bytes) -> Entry:
+    """Return the entry of a line. Raises BadBundle."""
     found = _read(line)
     if not isinstance(found, EntryLine):
         raise BadBundle("an entry is missing")
@@ -157,99 +157,100 @@ def _entry(found: EntryLine) -> Entry:
     )
 
 
-class Checker:
-    """Looks at a bundle's lines, one after the other; what it passes can be taken in."""
+class BundleChecker:
+    """Checks the lines of a bundle in order. A bundle that passes can be imported."""
 
     def __init__(self) -> None:
-        self.is_whole = False
+        self.is_complete = False
         self._checksum = hashlib.sha256()
         self._lines = self._sessions = self._entries = 0
-        self._left = self._seq = 0
+        self._entries_left = self._last_seq = 0
+        """The progress in the session that is being checked."""
 
-    def look(self, line: bytes) -> SessionLine | None:
-        """Look at one line; return the session that begins with it. Raises BadBundle."""
+    def check(self, line: bytes) -> SessionLine | None:
+        """Check one line; return the session that starts with it, if any. Raises BadBundle."""
         self._lines += 1
-        if self.is_whole:
+        if self.is_complete:
             raise BadBundle("something stands after its end")
         if not line.endswith(b"\n"):
             raise BadBundle("its end is missing: was it copied whole?")
-        found = _read(line) if self._lines > 1 else _check_head(line)
+        found = _read(line) if self._lines > 1 else _check_header(line)
         try:
-            self._look_at(found)
+            self._check_line(found)
         except BadBundle as error:
             raise BadBundle(f"line {self._lines}: {error}") from None
-        if not self.is_whole:
+        if not self.is_complete:
             self._checksum.update(line)
         return found if isinstance(found, SessionLine) else None
 
-    def _look_at(self, found: SessionLine | EntryLine | End | None) -> None:
+    def _check_line(self, found: SessionLine | EntryLine | EndLine | None) -> None:
         match found:
             case EntryLine():
-                self._look_at_entry(found)
+                self._check_entry(found)
             case SessionLine():
-                self._look_at_session(found)
-            case End():
-                self._look_at_end(found)
+                self._check_session_line(found)
+            case EndLine():
+                self._check_end(found)
             case None:
                 pass
 
-    def _look_at_entry(self, found: EntryLine) -> None:
-        if self._left == 0:
+    def _check_entry(self, found: EntryLine) -> None:
+        if self._entries_left == 0:
             raise BadBundle("an entry belongs to no session")
-        self._seq += 1
-        if found.seq != self._seq:
-            raise BadBundle(f"entry {self._seq} is missing")
-        self._left -= 1
+        self._last_seq += 1
+        if found.seq != self._last_seq:
+            raise BadBundle(f"entry {self._last_seq} is missing")
+        self._entries_left -= 1
         self._entries += 1
         _entry(found)
 
-    def _look_at_session(self, found: SessionLine) -> None:
-        if self._left:
+    def _check_session_line(self, found: SessionLine) -> None:
+        if self._entries_left:
             raise BadBundle("entries of a session are missing")
-        check_arrived(found.session, found.entries)
+        _check_session(found.session, found.entries)
         self._sessions += 1
-        self._left, self._seq = found.entries, 0
+        self._entries_left, self._last_seq = found.entries, 0
 
-    def _look_at_end(self, found: End) -> None:
+    def _check_end(self, found: EndLine) -> None:
         counted = (self._sessions, self._entries)
-        if self._left or counted != (found.sessions, found.entries):
+        if self._entries_left or counted != (found.sessions, found.entries):
             raise BadBundle("sessions or entries are missing")
         if found.sha256 != self._checksum.hexdigest():
             raise BadBundle("its checksum is wrong: it was changed or damaged")
-        self.is_whole = True
+        self.is_complete = True
 
 
-def _check_head(line: bytes) -> None:
+def _check_header(line: bytes) -> None:
     try:
-        head = _decode_head(line)
+        header = _decode_header(line)
     except _UNREADABLE:
         raise BadBundle("it is no bundle of Rekindle's") from None
-    if head.version > VERSION:
+    if header.version > VERSION:
         raise BadBundle(
-            f"it is of version {head.version}, but this Rekindle knows only {VERSION}: upgrade it"
+            f"it is of version {header.version}, but this Rekindle knows only {VERSION}: upgrade it"
         )
 
 
-def _read(line: bytes) -> SessionLine | EntryLine | End:
+def _read(line: bytes) -> SessionLine | EntryLine | EndLine:
     try:
         return _decode(line)
     except _UNREADABLE as error:
         raise BadBundle(f"it cannot be read: {error}") from None
 
 
-def check_arrived(arrived: IncomingSession, entries: int) -> None:
-    """Raise BadBundle for what no store would have written."""
-    words = [arrived.id, arrived.agent_session_id, *arrived.agent.command, *arrived.directories]
-    words += [arrived.agent.name or "", arrived.agent.version or "", arrived.cwd or ""]
-    words += [arrived.parent_id or "", *arrived.titles.values()]
-    if arrived.origin is not None:
-        origin = arrived.origin
-        words += [origin.tool, origin.path, origin.sha256, origin.stamp]
-    if not arrived.id:
+def _check_session(incoming: IncomingSession, entries: int) -> None:
+    """Raise BadBundle if a session has values that no store writes."""
+    texts = [incoming.id, incoming.agent_session_id, *incoming.agent.command, *incoming.directories]
+    texts += [incoming.agent.name or "", incoming.agent.version or "", incoming.cwd or ""]
+    texts += [incoming.parent_id or "", *incoming.titles.values()]
+    if incoming.origin is not None:
+        origin = incoming.origin
+        texts += [origin.tool, origin.path, origin.sha256, origin.stamp]
+    if not incoming.id:
         raise BadBundle("a session has no id")
-    if len(words) > _MOST_WORDS or any(len(it) > _LONGEST_WORDS for it in words):
-        raise BadBundle(f"too much is said of session {arrived.id[:100]!r}")
-    if not 0 <= arrived.created_us <= _LATEST_US:
-        raise BadBundle(f"session {arrived.id[:100]!r} was made at no time")
-    if not (0 <= arrived.turns <= entries and 0 <= arrived.messages <= entries):
-        raise BadBundle(f"session {arrived.id[:100]!r} has more turns than entries")
+    if len(texts) > _MAX_TEXTS or any(len(text) > _MAX_TEXT_LENGTH for text in texts):
+        raise BadBundle(f"too much is said of session {incoming.id[:100]!r}")
+    if not 0 <= incoming.created_us <= _MAX_TIME_US:
+        raise BadBundle(f"session {incoming.id[:100]!r} was made at no time")
+    if not (0 <= incoming.turns <= entries and 0 <= incoming.messages <= entries):
+        raise BadBundle(f"session {incoming.id[:100]!r} has more turns than entries")

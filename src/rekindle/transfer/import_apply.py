@@ -1,340 +1,286 @@
-"""Taking in what another tool has on record. Nothing that is here is lost or overwritten.
+"""Import sessions from the files of other tools: the rules by which their copies are merged.
 
-The tool's file goes on being the tool's: it grows, and at times it turns to another branch. As
-long as nobody has gone on with the session here, ours follows it: it is extended, or takes the
-other branch, and what it had before is kept as a session of its own, put away. What was only
-assumed of the end of the file is replaced without a word. Where the session went on here, ours
-stays, and the file's is kept beside it as a branch; but not if what was asked here was asked in it,
-too: then it is the file of an agent that was driven from here, and tells the same in other words.
-If that one went on without us, so does ours, after what was recorded here.
+The file remains the tool's. It grows, and sometimes the tool switches to another branch in it. A
+session that is not continued here follows its file: it is extended, or it switches too, and its
+former entries are kept as an archived branch. Provisional entries are replaced without a copy.
+
+If a session was continued here, its entries stay, and the file's version becomes a branch. There is
+one exception: if the file contains all prompts that were sent here, the agent wrote it while
+Rekindle ran it, and there is nothing new. If such a file continues, the session is extended by the
+rest.
 """
 
 from itertools import islice
+from typing import Self
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from rekindle.errors import StoreUnavailable
-from rekindle.importers.base import Talk, Tally
+from rekindle.importers.base import EntryCounts, SourceSession
 from rekindle.model import (
     UNKNOWN_TO_AGENT,
-    AgentIdentity,
     Archived,
     Change,
     Counted,
-    Entry,
     Imported,
     IncomingSession,
     LeaseHolder,
     Opened,
-    Page,
     Session,
-    Titled,
     TitleSource,
-    Truncated,
 )
 from rekindle.store.base import Store
-from rekindle.transfer.batch_writer import Writing
-from rekindle.transfer.branches import Asides, is_its_own, is_same_file, session_or_none
-from rekindle.transfer.merge import (
-    Compared,
-    Driving,
-    How,
-    Merged,
+from rekindle.transfer.batch_writer import BatchWriter
+from rekindle.transfer.branches import (
+    Comparison,
     as_branch,
-    branch_id,
     compare,
-    titled,
+    find_session,
+    is_from_file,
+    is_only_from_file,
+    title_changes,
 )
-from rekindle.transfer.reconcile import NOTHING_NEW, goes_on_with, joined_before, joined_now
+from rekindle.transfer.merge import (
+    BranchPlan,
+    KeepPlan,
+    MergeOutcome,
+    MergePlan,
+    Merger,
+    MergeResult,
+    UpdatePlan,
+)
+from rekindle.transfer.reconcile import (
+    NOTHING_NEW,
+    append_to_record,
+    find_continuation,
+    with_recorded_prefix,
+)
 
-_MOST_TRIES = 100
-_SESSIONS_A_PAGE = 500
-_PAGES_LOOKED_AT = 40
+
+class ToolCopy(Struct, frozen=True):
+    """A copy in a file of another tool. A long one is written in several transactions."""
+
+    source_session: SourceSession
+    agent_names: tuple[str, ...] = ()
+
+    @property
+    def incoming(self) -> IncomingSession:
+        """The session, without its entries."""
+        return self.source_session.incoming
+
+    @property
+    def is_agents_record(self) -> bool:
+        """True: the tool's agent has the turns of its file."""
+        return True
+
+    @property
+    def is_archived(self) -> bool:
+        """Whether the session is archived in the tool."""
+        return self.source_session.is_archived
+
+    def resolve(self, store: Store) -> Self:
+        """Return the copy as the session that the agent has under this id, if there is one."""
+        incoming = self.incoming
+        agent_session_id = incoming.agent_session_id
+        if agent_session_id == UNKNOWN_TO_AGENT or find_session(store, incoming.id) is not None:
+            return self
+        known_id = store.find_by_agent_id(agent_session_id)
+        return self.with_incoming(replace(incoming, id=known_id)) if known_id else self
+
+    def with_incoming(self, incoming: IncomingSession) -> Self:
+        """Return the copy with another description of its session."""
+        return replace(self, source_session=replace(self.source_session, incoming=incoming))
+
+    def plan(self, store: Store, known: Session, at_us: int) -> MergePlan:
+        """Follow the file, unless the session was continued here."""
+        if known.deleted_us is None and _is_same_content(known, self.incoming):
+            return KeepPlan(_metadata_changes(store, known, self.incoming, at_us))
+        source = replace(
+            self, source_session=with_recorded_prefix(store, known, self.source_session)
+        )
+        comparison = compare(
+            store.read(known.id), source.source_session.read_entries(EntryCounts())
+        )
+        if comparison.theirs is None:
+            must_update = _is_shortened(known, source.source_session, comparison)
+        elif comparison.ours is None or is_only_from_file(known, source.incoming):
+            must_update = True
+        else:
+            continuation = _find_continuation(
+                store, known, source.source_session, comparison.common
+            )
+            if continuation is None:
+                return BranchPlan(comparison.theirs)
+            if continuation != NOTHING_NEW:
+                source_session = append_to_record(store, known, source.source_session, continuation)
+                return UpdatePlan(replace(self, source_session=source_session), known.last_seq)
+            must_update = False
+        if must_update:
+            return UpdatePlan(source, comparison.common, comparison.ours)
+        return KeepPlan(_metadata_changes(store, known, source.incoming, at_us))
+
+    def writer(
+        self, changes: list[Change], at_us: int, known: Session | None = None, common: int = 0
+    ) -> BatchWriter:
+        """Return a writer that notes only at the end that all entries are from the file."""
+        session_id, origin = self.incoming.id, self.incoming.origin
+        turns, messages = (known.turns, known.messages) if known is not None else (0, 0)
+        counts = EntryCounts()
+
+        def last_changes() -> list[Change]:
+            counted = Counted(
+                session_id=session_id,
+                at_us=at_us,
+                turns=counts.turns - turns,
+                messages=counts.messages - messages,
+            )
+            if origin is None:
+                return [counted]
+            counted_origin = replace(origin, entries=counts.entries, settled=counts.settled)
+            imported = Imported(session_id=session_id, at_us=at_us, origin=counted_origin)
+            return [counted, imported]
+
+        return BatchWriter(
+            session_id,
+            changes,
+            islice(self.source_session.read_entries(counts), common, None),
+            last_changes,
+            after=known.last_seq if known is not None else 0,
+        )
+
+    def count_entries(self) -> int:
+        """Return the number of entries of the copy."""
+        return sum(1 for _ in self.source_session.read_entries(EntryCounts()))
 
 
-class Importer:
-    """Takes conversations into a store. If it `only_looks`, it says what would become of them."""
+class SessionImporter:
+    """Imports sessions of other tools into a store, with their branches."""
 
     def __init__(
-        self, store: Store, holder: LeaseHolder, *, undelete: bool = False, only_looks: bool = False
+        self, store: Store, holder: LeaseHolder, *, undelete: bool = False, dry_run: bool = False
     ) -> None:
         self._store = store
-        self._holder = holder
-        self._undelete = undelete
-        self._only_looks = only_looks
-        self._commands: dict[str, tuple[str, ...]] = {}
-        self._asides = Asides(store)
+        self._dry_run = dry_run
+        self._merger = Merger(store, holder, undelete=undelete, dry_run=dry_run)
 
-    def take(self, talk: Talk, at_us: int) -> Merged:
-        """Take in a session, as far as it is not here. Raises SessionInUse, StoreUnavailable."""
-        arrived = replace(talk.arrived, id=self._known_as(talk.arrived))
-        target, parent = arrived.id, arrived.parent_id
-        if arrived.cwd is None and parent is not None and self._is_deleted(parent):
-            # A sub-agent's goes with that of its agent.
-            return Merged(How.DELETED, target)
-        back: Merged | None = None
-        for _ in range(_MOST_TRIES):
-            is_branch = target != arrived.id
-            wanted = as_branch(arrived, target, parent) if is_branch else arrived
-            attempt = replace(talk, arrived=wanted)
-            known = session_or_none(self._store, target)
-            if known is None:
-                merged = self._make(attempt, How.BRANCHED if is_branch else How.NEW)
-            elif self._is_deleted(target):
-                merged = Merged(How.DELETED, target)
-            else:
-                merged = self._merge(known, attempt, at_us)
-            if isinstance(merged, Entry):
-                back = self._bring_back(known, at_us) or back
-                target, parent = branch_id(arrived.id, merged), target
-            elif merged is not None:
-                return back if back is not None and merged.how is How.UNCHANGED else merged
-        raise StoreUnavailable(f"session {arrived.id} is being changed: try again later")
+    def import_session(
+        self, source_session: SourceSession, at_us: int, agent_names: tuple[str, ...] = ()
+    ) -> MergeResult:
+        """Import one session. Raises SessionInUse, StoreUnavailable."""
+        copy = ToolCopy(source_session, agent_names).resolve(self._store)
+        incoming = copy.incoming
+        if incoming.cwd is None and incoming.parent_id is not None:
+            # A sub-agent's session is deleted together with that of its agent.
+            parent = find_session(self._store, incoming.parent_id)
+            if parent is not None and self._merger.is_excluded(parent):
+                return MergeResult(MergeOutcome.DELETED, incoming.id)
+        return self._merger.merge(copy, at_us)
 
-    def _merge(self, known: Session, talk: Talk, at_us: int) -> Merged | Entry | None:
-        """Make of a session and its file one; return where they part, if they are to be two.
+    def import_branches(
+        self,
+        branches: list[SourceSession],
+        main: SourceSession,
+        at_us: int,
+        agent_names: tuple[str, ...] = (),
+    ) -> list[MergeResult]:
+        """Import the branches that a tool has abandoned, and archive them."""
+        main_id = ToolCopy(main).resolve(self._store).incoming.id
+        stamps = {branch.stamp for branch in branches}
+        results: list[MergeResult] = []
+        for branch in branches:
+            branch_id = self._merger.branches.find_id(branch, main, main_id, stamps)
+            if branch_id is None:
+                results.append(MergeResult(MergeOutcome.UNCHANGED, main_id))
+                continue
+            is_new = find_session(self._store, branch_id) is None
+            source_session = replace(
+                branch, incoming=as_branch(branch.incoming, branch_id, main_id)
+            )
+            results.append(self.import_session(source_session, at_us, agent_names))
+            if is_new and not self._dry_run:
+                self._store.write([Archived(session_id=branch_id, at_us=at_us)], sync=True)
+                self._merger.branches.add(branch_id, main_id)
+            self.set_stamp(branch_id, branch.stamp, at_us)
+        return results
 
-        None if the session has changed meanwhile.
-        """
-        if known.deleted_us is None and _is_the_same_file(known, talk.arrived):
-            return self._unchanged(known, talk, at_us)
-        talk = joined_before(self._store, known, talk)
-        found = compare(self._store.read(known.id), talk.tell(Tally()))
-        if found.theirs is not None and found.do_part and not is_its_own(known, talk.arrived):
-            news = self._news(known, talk, found.common)
-            if news == NOTHING_NEW:
-                return self._unchanged(known, talk, at_us)
-            if news is None:
-                return found.theirs
-            talk = joined_now(self._store, known, talk, news)
-            found = Compared(known.last_seq, theirs=found.theirs)
-        return self._follow(known, talk, found, at_us)
-
-    def take_asides(self, talks: list[Talk], main: Talk, at_us: int) -> list[Merged]:
-        """Take in the branches that the tool has left for another one, and put them away."""
-        main_id = self._known_as(main.arrived)
-        stamps = {talk.stamp for talk in talks}
-        return [self._take_aside(talk, main, main_id, stamps, at_us) for talk in talks]
-
-    def _take_aside(
-        self, talk: Talk, main: Talk, main_id: str, stamps: set[str], at_us: int
-    ) -> Merged:
-        own = self._asides.name_of(talk, main, main_id, stamps)
-        if own is None:
-            return Merged(How.UNCHANGED, main_id)
-        is_new = session_or_none(self._store, own) is None
-        merged = self.take(replace(talk, arrived=as_branch(talk.arrived, own, main_id)), at_us)
-        if is_new and not self._only_looks:
-            self._store.write([Archived(session_id=own, at_us=at_us)], sync=True)
-            self._asides.add(own, main_id)
-        self.stamp(own, talk.stamp, at_us)
-        return merged
-
-    def is_imported(self, merged: Merged) -> bool:
-        """Tell whether a session is from a file, and not one that was recorded here."""
-        known = session_or_none(self._store, merged.session_id)
+    def is_imported(self, result: MergeResult) -> bool:
+        """Return whether a session has entries of a file, or would have after a dry run."""
+        known = find_session(self._store, result.session_id)
         return known is None or known.is_imported
 
-    def stamp(self, session_id: str, stamp: str, at_us: int, place: str | None = None) -> None:
-        """Note how it looked what a session is from: so it need not be read again.
+    def set_stamp(self, session_id: str, stamp: str, at_us: int, path: str | None = None) -> None:
+        """Store the stamp of an imported file, so that it is not read again while it is unchanged.
 
-        If it says now that it is in another `place`, nothing is noted.
+        Does nothing if the session belongs to another file than `path`.
         """
-        known = session_or_none(self._store, session_id)
+        known = find_session(self._store, session_id)
         origin = known.origin if known is not None else None
-        if self._only_looks or origin is None or origin.path != (place or origin.path):
+        if self._dry_run or origin is None or origin.path != (path or origin.path):
             return
         if origin.stamp != stamp:
             origin = replace(origin, stamp=stamp)
             self._store.write([Imported(session_id=session_id, at_us=at_us, origin=origin)])
 
-    # -- what is here already -----------------------------------------------------------
 
-    def _is_deleted(self, session_id: str) -> bool:
-        known = session_or_none(self._store, session_id)
-        return known is not None and known.deleted_us is not None and not self._undelete
-
-    def _bring_back(self, known: Session | None, at_us: int) -> Merged | None:
-        """Make a session be there again beside what is in its file; None if it was not deleted."""
-        if known is None or known.deleted_us is None:
-            return None
-        if not self._only_looks:
-            self._store.write([Opened(session_id=known.id, at_us=at_us)], sync=True)
-        return Merged(How.UNDELETED, known.id)
-
-    def _known_as(self, arrived: IncomingSession) -> str:
-        """Return what the session is called here that the tool's agent has under this id."""
-        if (
-            arrived.agent_session_id == UNKNOWN_TO_AGENT
-            or session_or_none(self._store, arrived.id) is not None
-        ):
-            return arrived.id
-        return self._store.known_to_agent_as(arrived.agent_session_id) or arrived.id
-
-    def _news(self, known: Session, talk: Talk, common: int) -> int | None:
-        """Return with which entry a file goes on that tells otherwise what was said here."""
-        ours = self._store.read(known.id, after=common)
-        news = goes_on_with(ours, islice(talk.tell(Tally()), common, None))
-        is_taken_in = known.origin is not None and known.origin.entries > 0
-        is_of_agent = known.agent_session_id == talk.arrived.agent_session_id
-        may_go_on = is_of_agent and (not is_taken_in or is_same_file(known, talk.arrived))
-        return news if news == NOTHING_NEW or may_go_on else None
-
-    def _free(self, agent_session_id: str) -> str:
-        """Return an agent's id that no session here has: two with one would hear each other."""
-        return UNKNOWN_TO_AGENT if self._store.bound([agent_session_id]) else agent_session_id
-
-    def _own_id(self, known: Session, arrived: IncomingSession) -> str:
-        """Return by which id the tool's agent has the session, unless another one has that."""
-        own_id = arrived.agent_session_id
-        owner = self._store.known_to_agent_as(own_id)
-        is_its_own = owner == known.id or (owner is None and own_id == known.id)
-        return own_id if is_its_own else self._free(own_id)
-
-    def _agent(self, agent: AgentIdentity) -> AgentIdentity:
-        """Return an agent as it is started here, if anybody has ever started it here."""
-        name = agent.name or ""
-        if name not in self._commands:
-            self._commands[name] = self._command_of(name)
-        return replace(agent, command=self._commands[name])
-
-    def _command_of(self, name: str) -> tuple[str, ...]:
-        page = Page(agent=name, limit=_SESSIONS_A_PAGE, with_archived=True)
-        for _ in range(_PAGES_LOOKED_AT):
-            sessions = self._store.sessions(page)
-            for session in sessions:
-                if session.agent.command:
-                    return session.agent.command
-            if not sessions:
-                break
-            page = replace(page, before=(sessions[-1].updated_us, sessions[-1].id))
-        return ()
-
-    # -- what becomes of it -------------------------------------------------------------
-
-    def _make(self, talk: Talk, how: How) -> Merged | None:
-        arrived = talk.arrived
-        if self._only_looks:
-            return Merged(how, arrived.id, _count(talk))
-        opened = Opened(
-            session_id=arrived.id,
-            at_us=arrived.created_us,
-            agent_session_id=self._free(arrived.agent_session_id),
-            agent=self._agent(arrived.agent),
-            cwd=arrived.cwd,
-            directories=arrived.directories,
-            parent_id=arrived.parent_id,
-        )
-        count = Counted(session_id=arrived.id, at_us=arrived.created_us)
-        writing = Writing(talk, [opened, *titled(arrived, arrived.titles)], count)
-        if not writing.begin(self._store):
-            return None
-        if not writing.is_drawn:
-            # From now on somebody could go on with it.
-            with Driving(self._store, self._holder, arrived.id):
-                if not writing.finish(self._store):
-                    return None
-        if talk.is_archived and how is How.NEW:
-            put_away = Archived(session_id=arrived.id, at_us=arrived.created_us)
-            self._store.write([put_away], sync=True)
-        return Merged(how, arrived.id, writing.written)
-
-    def _follow(self, known: Session, talk: Talk, found: Compared, at_us: int) -> Merged | None:
-        """Make the session what the file says, as far as it is not more than that already."""
-        if found.theirs is None and not _has_to_be_less(known, talk, found):
-            return self._unchanged(known, talk, at_us)
-        if self._only_looks:
-            return Merged(How.EXTENDED, known.id, _count(talk) - found.common)
-        arrived = talk.arrived
-        first: list[Change] = [
-            Opened(
-                session_id=known.id,
-                at_us=at_us,
-                # Whose it was is gone with what was purged.
-                agent_session_id=self._own_id(known, arrived) if known.is_purged else None,
-                agent=self._agent(arrived.agent) if known.is_purged else None,
-                # Where it was moved to here counts.
-                cwd=arrived.cwd if known.cwd is None else None,
-                parent_id=arrived.parent_id if known.parent_id is None else None,
-            ),
-            *_titled_anew(arrived, found),
-        ]
-        with Driving(self._store, self._holder, known.id):
-            if found.ours is not None:
-                self._asides.keep(known, arrived, found.ours, at_us)
-                first.append(Truncated(session_id=known.id, at_us=at_us, until_seq=found.common))
-            count = Counted(
-                session_id=known.id, at_us=at_us, turns=-known.turns, messages=-known.messages
-            )
-            writing = Writing(talk, first, count, common=found.common, after=known.last_seq)
-            if not writing.finish(self._store):
-                return None
-        how = How.NEW if known.last_seq == 0 else How.EXTENDED
-        return Merged(how, known.id, writing.written)
-
-    def _unchanged(self, known: Session, talk: Talk, at_us: int) -> Merged:
-        """Note that there is nothing new, and what the tool calls the session now."""
-        arrived, theirs = talk.arrived, talk.arrived.origin
-        is_back = known.deleted_us is not None
-        merged = Merged(How.UNDELETED if is_back else How.UNCHANGED, known.id)
-        if self._only_looks or theirs is None:
-            return merged
-        changes: list[Change] = []
-        # Where it was nobody knew when it was imported first.
-        cwd = arrived.cwd if known.cwd is None else None
-        if is_back or cwd is not None:
-            changes.append(Opened(session_id=known.id, at_us=at_us, cwd=cwd))
-        ours = known.origin or replace(theirs, entries=0, settled=0, stamp="")
-        if ours.path == theirs.path:
-            origin = replace(ours, sha256=theirs.sha256)
-            if origin != known.origin:
-                changes.append(Imported(session_id=known.id, at_us=at_us, origin=origin))
-        if is_its_own(known, arrived):
-            has = self._store.titles(known.id)
-            news = {by: it for by, it in _of_the_tool(arrived).items() if has.get(by) != it}
-            changes += titled(arrived, news)
-        if changes:
-            self._store.write(changes, sync=True)
-        return merged
-
-
-def _is_the_same_file(known: Session, arrived: IncomingSession) -> bool:
-    """Tell whether a session was imported from a file that says just what this one does."""
-    ours, theirs = known.origin, arrived.origin
+def _is_same_content(known: Session, incoming: IncomingSession) -> bool:
+    """Return whether a session was last imported from this file with the same content."""
+    ours, theirs = known.origin, incoming.origin
     if ours is None or theirs is None or not theirs.sha256:
         return False
     same = (theirs.tool, theirs.path, theirs.sha256, theirs.version)
     return (ours.tool, ours.path, ours.sha256, ours.version) == same
 
 
-def _has_to_be_less(known: Session, talk: Talk, found: Compared) -> bool:
-    """Tell whether what a session has more than the file was taken back, or only assumed.
+def _metadata_changes(
+    store: Store, known: Session, incoming: IncomingSession, at_us: int
+) -> list[Change]:
+    """Return the folder if it was unknown, the new checksum of the file, and new titles."""
+    theirs = incoming.origin
+    changes: list[Change] = []
+    if known.cwd is None and incoming.cwd is not None:
+        changes.append(Opened(session_id=known.id, at_us=at_us, cwd=incoming.cwd))
+    if theirs is not None:
+        ours = known.origin or replace(theirs, entries=0, settled=0, stamp="")
+        origin = replace(ours, sha256=theirs.sha256)
+        if ours.path == theirs.path and origin != known.origin:
+            changes.append(Imported(session_id=known.id, at_us=at_us, origin=origin))
+    if is_only_from_file(known, incoming):
+        ours = store.titles(known.id)
+        new = {
+            source: title
+            for source, title in incoming.titles.items()
+            if source is not TitleSource.USER and ours.get(source) != title
+        }
+        changes += title_changes(known.id, incoming.created_us, new)
+    return changes
 
-    Any other file that has less than before is cut off: what it had is kept.
+
+def _find_continuation(
+    store: Store, known: Session, source_session: SourceSession, common: int
+) -> int | None:
+    """Return where a file continues a session that was recorded here; see `find_continuation`.
+
+    The session only follows the file of its own agent, and not if it was imported from another
+    file.
     """
-    if known.origin is None or found.ours is None or not is_its_own(known, talk.arrived):
+    ours = store.read(known.id, after=common)
+    continuation = find_continuation(
+        ours, islice(source_session.read_entries(EntryCounts()), common, None)
+    )
+    is_of_agent = known.agent_session_id == source_session.incoming.agent_session_id
+    is_of_other_file = known.is_imported and not is_from_file(known, source_session.incoming)
+    if continuation == NOTHING_NEW or (is_of_agent and not is_of_other_file):
+        return continuation
+    return None
+
+
+def _is_shortened(known: Session, source_session: SourceSession, comparison: Comparison) -> bool:
+    """Return whether the entries that only the store has are provisional or were taken back.
+
+    Otherwise the file was truncated, and the store keeps them.
+    """
+    if known.origin is None or comparison.ours is None:
         return False
-    return talk.is_shortened or found.ours.seq > known.origin.settled
-
-
-def _titled_anew(arrived: IncomingSession, found: Compared) -> list[Titled]:
-    """Return what gives a session the tool's titles, also if it begins with another prompt now."""
-    titles = _of_the_tool(arrived)
-    changes = titled(arrived, titles)
-    is_recorded = arrived.origin is not None and arrived.origin.recorded is not None
-    if found.ours is None or is_recorded or TitleSource.PROMPT not in titles:
-        return changes
-    # The first title that is made of a prompt stays, unless it is taken back.
-    source, at_us = TitleSource.PROMPT, arrived.created_us
-    return [Titled(session_id=arrived.id, at_us=at_us, source=source, title=None), *changes]
-
-
-def _of_the_tool(arrived: IncomingSession) -> dict[TitleSource, str]:
-    return {by: it for by, it in arrived.titles.items() if by is not TitleSource.USER}
-
-
-def _count(talk: Talk) -> int:
-    tally = Tally()
-    for _ in talk.tell(tally):
-        pass
-    return tally.entries
+    if not is_only_from_file(known, source_session.incoming):
+        return False
+    return source_session.is_rewound or comparison.ours.seq > known.origin.settled

@@ -1,4 +1,4 @@
-"""Importing all that a tool has: what is found, what of it is news, and what became of it."""
+"""Scan a tool's files for sessions that are new or changed, import them, and report the results."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -8,211 +8,242 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rekindle.errors import RekindleError, SessionInUse
-from rekindle.importers.base import Found, Notes, Talk, Tool
-from rekindle.importers.scan import why
-from rekindle.importers.validate import is_sound, sound_folder, sound_name
-from rekindle.model import UNKNOWN_TO_AGENT, IncomingSession, Origin, TitleSource
+from rekindle.importers.base import FoundSession, ImportNotes, SourceSession, ToolImporter
+from rekindle.importers.scan import error_text
+from rekindle.importers.validate import is_valid_id, valid_folder, valid_id
+from rekindle.model import UNKNOWN_TO_AGENT, IncomingSession, Origin
 from rekindle.store.base import Store
-from rekindle.transfer.import_apply import Importer
-from rekindle.transfer.merge import How, Merged
+from rekindle.transfer.branches import shown_title
+from rekindle.transfer.import_apply import SessionImporter
+from rekindle.transfer.merge import MergeOutcome, MergeResult
 
-_PATIENCE_US = 30_000_000
-# That of a sub-agent has two in one.
-_LONGEST_ID = 250
-_NEWS = frozenset({How.NEW, How.EXTENDED, How.BRANCHED, How.UNDELETED})
+_RETRY_DELAY_US = 30_000_000
+_MAX_ID_LENGTH = 250
+"""The id of a sub-agent's session contains two ids."""
+_CHANGES = frozenset(
+    {
+        MergeOutcome.NEW,
+        MergeOutcome.EXTENDED,
+        MergeOutcome.BRANCHED,
+        MergeOutcome.UNDELETED,
+    }
+)
 
 
-class Taken(Struct, frozen=True, kw_only=True):
-    """What became of a session."""
+class ImportResult(MergeResult, frozen=True):
+    """The result of importing one session."""
 
-    how: How
-    session_id: str
-    entries: int
-    title: str
+    title: str = ""
 
 
-class Report(Struct, kw_only=True):
-    """What became of all that a tool has."""
+class ImportReport(Struct, kw_only=True):
+    """The results of importing all sessions of a tool."""
 
     tool: str
     found: int = 0
     children: int = 0
-    """How many of them are those of sub-agents."""
-    hows: Counter[How] = field(default_factory=Counter[How])
+    """The number of sub-agents' sessions among those found."""
+    outcomes: Counter[MergeOutcome] = field(default_factory=Counter[MergeOutcome])
     skipped: Counter[str] = field(default_factory=Counter[str])
+    """The number of records that were not imported, by reason."""
     failed: dict[str, str] = {}
-    """What could not be imported, and why."""
+    """The reason why a file was not imported, by place."""
+
+    def count(self, found: FoundSession) -> None:
+        """Count a session that was found."""
+        self.found += 1
+        self.children += found.is_child
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
-    """Which sessions are to be imported."""
+class ImportFilter(Struct, frozen=True, kw_only=True):
+    """Which sessions to import."""
 
     folders: tuple[str, ...] = ()
-    """Those of one of these: the ways to spell a folder. None: all."""
+    """The spellings of the project folder. Empty: all projects."""
     since_us: int = 0
-    """Those that were changed since then."""
+    """Sessions that have not changed since then are left out."""
 
-    def is_of(self, folder: str | None) -> bool:
-        """Tell whether a session that belongs to that folder is meant."""
+    def accepts_folder(self, folder: str | None) -> bool:
+        """Return whether a session of this folder is to be imported."""
         return not self.folders or folder in self.folders
 
 
-class _Seen(Struct, frozen=True):
-    """What became of a place when it looked so."""
+class _KnownState(Struct, frozen=True):
+    """The result of an earlier import of a place with a certain stamp."""
 
     folder: str | None
-    """The folder that it belongs to; empty if it is not wanted."""
+    """The folder of its session; "" if it has no session, or none that the filter accepts."""
     is_deleted: bool = False
 
 
-class Gatherer:
-    """Imports from one tool, again and again if need be. What has not changed is not read again."""
+class ToolScanner:
+    """Imports the sessions of one tool, repeatedly if needed. Unchanged files are not read."""
 
-    def __init__(self, tool: Tool, wanted: Wanted) -> None:
+    def __init__(self, tool: ToolImporter, import_filter: ImportFilter) -> None:
         self._tool = tool
-        self._wanted = wanted
-        self._seen: dict[str, dict[str, _Seen]] = {}
-        """By place and stamp: a session and a branch of it may know one file as of two times."""
-        self._again_us: dict[str, int] = {}
-        """When to try again what has failed."""
+        self._filter = import_filter
+        self._known: dict[str, dict[str, _KnownState]] = {}
+        """By place and stamp. A session and its branch may be imports of two states of one file."""
+        self._retry_at_us: dict[str, int] = {}
+        """The time of the next attempt, by place, after a failure."""
 
-    def remember(self, store: Store, *, undelete: bool = False) -> None:
-        """Learn what was imported before."""
-        wanted_back: set[str] = set()
-        for kept in store.imported():
-            origin = kept.origin
+    def load_known(self, store: Store, *, undelete: bool = False) -> None:
+        """Load the states of earlier imports, with `undelete` without those of deleted sessions."""
+        to_undelete: set[str] = set()
+        for imported in store.imported():
+            origin = imported.origin
             if origin.tool != self._tool.name:
                 continue
-            if kept.is_deleted and undelete:
-                wanted_back.add(origin.path)
+            if imported.is_deleted and undelete:
+                to_undelete.add(origin.path)
             else:
-                seen = _Seen(kept.cwd, kept.is_deleted)
-                self._seen.setdefault(origin.path, {})[origin.stamp] = seen
-        for place in wanted_back:
-            # A branch that is still here must not keep it from being read.
-            self._seen.pop(place, None)
+                state = _KnownState(imported.cwd, imported.is_deleted)
+                self._known.setdefault(origin.path, {})[origin.stamp] = state
+        for place in to_undelete:
+            # A branch that is not deleted has the same place, and must not prevent the import.
+            self._known.pop(place, None)
 
-    def look(self, path: Path, report: Report, now_us: int) -> list[Found]:
-        """Find what is in a file or below a folder; return what has changed since the last time."""
-        wanted = self._wanted
+    def find_changed(self, path: Path, report: ImportReport, now_us: int) -> list[FoundSession]:
+        """Find the sessions of a file or folder; return the new and the changed ones."""
         return [
-            it
-            for it in self._find(path, report).values()
-            if it.updated_us >= wanted.since_us
-            and self._again_us.get(it.place, 0) <= now_us
-            and not self._is_known(it, report)
+            found
+            for found in self._find(path, report).values()
+            if found.updated_us >= self._filter.since_us
+            and self._retry_at_us.get(found.location, 0) <= now_us
+            and not self._is_known(found, report)
         ]
 
-    def _find(self, path: Path, report: Report) -> dict[str, Found]:
-        found: dict[str, Found] = {}
+    def _find(self, path: Path, report: ImportReport) -> dict[str, FoundSession]:
+        by_place: dict[str, FoundSession] = {}
+        folders = [it for it in self._filter.folders if not it.endswith("/")]
         try:
-            for folder in [it for it in self._wanted.folders if not it.endswith("/")] or [None]:
-                for it in self._tool.find(path, folder):
-                    if it.trouble:
-                        report.failed[it.place] = it.trouble
+            for folder in folders or [None]:
+                for found in self._tool.find(path, folder):
+                    if found.error:
+                        report.failed[found.location] = found.error
                     else:
-                        found[it.place] = it
+                        by_place[found.location] = found
         except OSError as error:
-            report.failed[str(path)] = why(error, path)
-        return found
+            report.failed[str(path)] = error_text(error, path)
+        return by_place
 
-    def _is_known(self, found: Found, report: Report) -> bool:
-        """Tell whether it was imported as it is, and count it then, if it is wanted."""
-        seen = self._seen.get(found.place, {}).get(found.stamp)
-        if seen is None:
+    def _is_known(self, found: FoundSession, report: ImportReport) -> bool:
+        """Return whether this state is imported already. If the filter accepts it, count it."""
+        state = self._known.get(found.location, {}).get(found.stamp)
+        if state is None:
             return False
-        if seen.folder is None or (seen.folder and self._wanted.is_of(seen.folder)):
-            _count(report, found)
-            report.hows[How.DELETED if seen.is_deleted else How.UNCHANGED] += 1
+        if state.folder is None or (state.folder and self._filter.accepts_folder(state.folder)):
+            report.count(found)
+            outcome = MergeOutcome.DELETED if state.is_deleted else MergeOutcome.UNCHANGED
+            report.outcomes[outcome] += 1
         return True
 
-    def take(self, found: Found, importer: Importer, report: Report, now_us: int,
-             at: Callable[[int], object]) -> list[Taken]:  # fmt: skip
-        """Import one session, with what hangs on it; return what has changed."""
-        notes = Notes(at)
-        self._again_us[found.place] = now_us + _PATIENCE_US
+    def import_found(
+        self,
+        found: FoundSession,
+        importer: SessionImporter,
+        report: ImportReport,
+        now_us: int,
+        on_progress: Callable[[int], object],
+    ) -> list[ImportResult]:
+        """Import one session with its branches and sub-agents; return the ones that changed.
+
+        A failure is added to the report, and the session is tried again later. `on_progress` is
+        called with the number of bytes read. Raises RekindleError where the store is at fault.
+        """
+        notes = ImportNotes(on_progress)
+        self._retry_at_us[found.location] = now_us + _RETRY_DELAY_US
         try:
-            taken = self._take(found, notes, importer, report, now_us)
+            results = self._import_found(found, notes, importer, report, now_us)
         except OSError as error:
-            report.failed[found.place] = why(error, found.path)
+            report.failed[found.location] = error_text(error, found.path)
         except SessionInUse as error:
-            report.failed[found.place] = str(error)
+            report.failed[found.location] = str(error)
         except RekindleError:
             raise
-        except Exception as error:  # noqa: BLE001 - one odd file must not keep all others out
-            words = f"a bug in Rekindle: {type(error).__name__}: {error}"
-            report.failed[found.place] = words
+        except Exception as error:  # noqa: BLE001 - one odd file must not stop the import
+            text = f"a bug in Rekindle: {type(error).__name__}: {error}"
+            report.failed[found.location] = text
         else:
-            del self._again_us[found.place]
-            return taken
+            del self._retry_at_us[found.location]
+            return results
         finally:
             report.skipped += notes.skipped
         return []
 
-    def _take(
-        self, found: Found, notes: Notes, importer: Importer, report: Report, now_us: int
-    ) -> list[Taken]:
-        taken: list[tuple[Talk, Merged]] = []
-        asides: list[Talk] = []
-        for read in self._tool.read(found, notes):
-            talk = self._placed(read, found)
-            if not taken and not self._wanted.is_of(talk.folder):
+    def _import_found(
+        self,
+        found: FoundSession,
+        notes: ImportNotes,
+        importer: SessionImporter,
+        report: ImportReport,
+        now_us: int,
+    ) -> list[ImportResult]:
+        agent_names = self._tool.agent_names
+        imported: list[tuple[SourceSession, MergeResult]] = []
+        branches: list[SourceSession] = []
+        for source_session in self._tool.read(found, notes):
+            checked = self._checked(source_session, found)
+            if not imported and not self._filter.accepts_folder(checked.folder):
                 break
-            if talk.is_aside:
-                asides.append(talk)
+            if checked.is_abandoned:
+                branches.append(checked)
             else:
-                taken.append((talk, importer.take(talk, now_us)))
-            if taken[0][1].how is How.DELETED:
+                result = importer.import_session(checked, now_us, agent_names)
+                imported.append((checked, result))
+            if imported[0][1].outcome is MergeOutcome.DELETED:
                 break
-        if asides and taken and importer.is_imported(taken[0][1]):
-            merged = importer.take_asides(asides, taken[0][0], now_us)
-            taken += zip(asides, merged, strict=True)
-        if not taken:
-            # Empty, or of another project: it has to be read again only when it has changed.
-            self._seen[found.place] = {found.stamp: _Seen("")}
+        if branches and imported and importer.is_imported(imported[0][1]):
+            results = importer.import_branches(branches, imported[0][0], now_us, agent_names)
+            imported += zip(branches, results, strict=True)
+        if not imported:
+            # It is empty, or belongs to another project. It is read again only when it changes.
+            self._known[found.location] = {found.stamp: _KnownState("")}
             return []
-        main, first = taken[0]
-        is_deleted = first.how is How.DELETED
-        self._seen[found.place] = {found.stamp: _Seen(main.folder, is_deleted)}
-        importer.stamp(first.session_id, found.stamp, now_us, found.place)
-        _count(report, found)
-        news = [_taken(talk, merged) for talk, merged in taken if merged.how in _NEWS]
-        is_only_beside = first.how is How.UNCHANGED and news
-        report.hows[How.EXTENDED if is_only_beside else first.how] += 1
-        return news
+        main, first = imported[0]
+        is_deleted = first.outcome is MergeOutcome.DELETED
+        self._known[found.location] = {found.stamp: _KnownState(main.folder, is_deleted)}
+        importer.set_stamp(first.session_id, found.stamp, now_us, found.location)
+        report.count(found)
+        changed = [
+            _import_result(source_session, result)
+            for source_session, result in imported
+            if result.outcome in _CHANGES
+        ]
+        is_related_changed = first.outcome is MergeOutcome.UNCHANGED and changed
+        report.outcomes[MergeOutcome.EXTENDED if is_related_changed else first.outcome] += 1
+        return changed
 
-    def _placed(self, talk: Talk, found: Found) -> Talk:
-        """Say where a session is from."""
-        told = talk.arrived.origin
+    def _checked(self, source_session: SourceSession, found: FoundSession) -> SourceSession:
+        """Return a session with its origin, and without values that no tool writes."""
+        own = source_session.incoming.origin
         origin = Origin(
             tool=self._tool.name,
-            path=found.place,
-            sha256=told.sha256 if told is not None else "",
+            path=found.location,
+            sha256=own.sha256 if own is not None else "",
             version=self._tool.version,
         )
-        return replace(talk, arrived=_sound(talk.arrived, origin), folder=sound_folder(talk.folder))
+        incoming = _validated(source_session.incoming, origin)
+        return replace(
+            source_session, incoming=incoming, folder=valid_folder(source_session.folder)
+        )
 
 
-def _sound(arrived: IncomingSession, origin: Origin) -> IncomingSession:
-    """Return what is known of a session without what no tool would say."""
-    own_id = arrived.agent_session_id
+def _validated(incoming: IncomingSession, origin: Origin) -> IncomingSession:
+    agent_session_id, parent_id = incoming.agent_session_id, incoming.parent_id
+    if not is_valid_id(agent_session_id, _MAX_ID_LENGTH):
+        agent_session_id = UNKNOWN_TO_AGENT
     return replace(
-        arrived,
-        id=sound_name(arrived.id, _LONGEST_ID),
-        agent_session_id=own_id if is_sound(own_id, _LONGEST_ID) else UNKNOWN_TO_AGENT,
-        cwd=sound_folder(arrived.cwd),
-        directories=tuple(it for it in arrived.directories if sound_folder(it)),
-        parent_id=sound_name(arrived.parent_id, _LONGEST_ID) if arrived.parent_id else None,
+        incoming,
+        id=valid_id(incoming.id, _MAX_ID_LENGTH),
+        agent_session_id=agent_session_id,
+        cwd=valid_folder(incoming.cwd),
+        directories=tuple(it for it in incoming.directories if valid_folder(it)),
+        parent_id=valid_id(parent_id, _MAX_ID_LENGTH) if parent_id else None,
         origin=origin,
     )
 
 
-def _count(report: Report, found: Found) -> None:
-    report.found += 1
-    report.children += found.is_child
-
-
-def _taken(talk: Talk, merged: Merged) -> Taken:
-    titles = talk.arrived.titles
-    title = next((titles[source] for source in reversed(TitleSource) if source in titles), "")
-    return Taken(how=merged.how, session_id=merged.session_id, entries=merged.entries, title=title)
+def _import_result(source_session: SourceSession, result: MergeResult) -> ImportResult:
+    title = shown_title(source_session.incoming)
+    return ImportResult(result.outcome, result.session_id, result.entries, title)

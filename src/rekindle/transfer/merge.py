@@ -1,346 +1,453 @@
-"""Taking in a session that was recorded elsewhere. Nothing that is here is lost or overwritten.
+"""Merge copies of sessions into a store. No entry of the store is lost or overwritten.
 
-Entries are only ever appended, so two copies of a session agree up to where one of them ends, or
-up to where they part. One that is not here is made; one that has more there is extended; one
-that has as much or more here stays. Where they part, what came is kept as a session of its own,
-a branch. Its id is made of where it parts, so that the same branch, and what later grows on
-it, is known again: also by the store that it is from, where it is no branch.
+`Merger` does this for every kind of copy: sessions of a bundle, sessions rescued from a store that
+was replaced, and sessions in the files of other tools. A `MergeSource` has what differs: how a copy
+is compared with the session in the store, and how its entries are written.
+
+- If the store lacks the session, it is created.
+- If the copy has more entries, the session is extended.
+- If the store has as many entries or more, the session is unchanged.
+- If both continue, each in its own way, the copy becomes a branch: a session of its own.
 """
 
-import hashlib
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
-from itertools import chain, zip_longest
+from typing import Protocol, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rekindle.errors import SessionInUse, SessionNotFound, StoreUnavailable
+from rekindle.errors import SessionInUse, StoreUnavailable
 from rekindle.model import (
     UNKNOWN_TO_AGENT,
     AgentIdentity,
+    Archived,
     Change,
     Counted,
     Entry,
-    EntryBatch,
     Imported,
     IncomingSession,
     LeaseHolder,
     Opened,
-    Page,
     Session,
     Titled,
     TitleSource,
+    Truncated,
 )
 from rekindle.store.base import Store
+from rekindle.transfer.batch_writer import BatchWriter
+from rekindle.transfer.branches import (
+    AbandonedBranches,
+    as_branch,
+    compare,
+    diverging_branch_id,
+    find_session,
+    session_of_branch,
+    title_changes,
+    without_branch_suffix,
+)
 
-Read = Callable[[int], Iterator[Entry]]
-"""Reads the entries of what came that are after a seq; may be asked for more than once."""
-
-BRANCH_MARK = "~"
-"""Stands in a branch's id after that of the session that it is of."""
-_FORK = " (fork)"
-_BRANCH = re.compile(rf"(.+){BRANCH_MARK}[0-9a-f]{{12}}", re.DOTALL)
-_MOST_TRIES = 100
-_LINES_A_STRETCH = 512
-_BYTES_A_STRETCH = 128 * 1024
-_SESSIONS_TO_LOOK_AT = 100
+_MAX_ATTEMPTS = 100
 
 
-class How(StrEnum):
-    """What became of a session that came."""
+class MergeOutcome(StrEnum):
+    """The effect of a merge on the store."""
 
     NEW = "new"
     EXTENDED = "extended"
     UNCHANGED = "unchanged"
     BRANCHED = "branched"
     DELETED = "deleted"
-    """It was deleted here, and stays so."""
+    """It is deleted in the store, and stays so."""
     UNDELETED = "undeleted"
-    """It was deleted here, and is here again."""
+    """It was deleted in the store, and is restored."""
 
 
-class Merged(Struct, frozen=True):
-    """What became of it, and the session that has it now."""
+class MergeResult(Struct, frozen=True):
+    """The outcome of a merge, and the session that now has the entries of the copy."""
 
-    how: How
+    outcome: MergeOutcome
     session_id: str
     entries: int = 0
-    """How many were written."""
+    """The number of entries that were written."""
+
+
+# -- sources --------------------------------------------------------------------------------
+
+
+class MergeSource(Protocol):
+    """A copy of a session, and the rules for merging copies of its kind."""
+
+    @property
+    def incoming(self) -> IncomingSession:
+        """The session, without its entries."""
+        ...
+
+    @property
+    def agent_names(self) -> tuple[str, ...]:
+        """Further identities of the session's agent, if it has several."""
+        ...
+
+    @property
+    def is_agents_record(self) -> bool:
+        """Whether the agent itself wrote the copy, so that it knows every entry."""
+        ...
+
+    @property
+    def is_archived(self) -> bool:
+        """Whether a session that is created from the copy is archived."""
+        ...
+
+    def resolve(self, store: Store) -> Self:
+        """Return the copy with the id that the session has in the store, if it has another one."""
+        ...
+
+    def with_incoming(self, incoming: IncomingSession) -> Self:
+        """Return the copy with another description of its session."""
+        ...
+
+    def plan(self, store: Store, known: Session, at_us: int) -> "MergePlan":
+        """Compare the copy with the session in the store; return what to do."""
+        ...
+
+    def writer(
+        self, changes: list[Change], at_us: int, known: Session | None = None, common: int = 0
+    ) -> BatchWriter:
+        """Return a writer of `changes`, of the entries after `common`, and of new counts."""
+        ...
+
+    def count_entries(self) -> int:
+        """Return the number of entries of the copy."""
+        ...
+
+
+class KeepPlan(Struct, frozen=True):
+    """The entries of the session stay as they are."""
+
+    changes: list[Change] = []
+    """Changes of its metadata."""
+
+
+class BranchPlan(Struct, frozen=True):
+    """The copy and the session continue in different ways, from this entry of the copy on."""
+
+    first_different: Entry
+
+
+class UpdatePlan(Struct, frozen=True):
+    """The session gets the entries of the copy after `common`."""
+
+    source: MergeSource
+    common: int
+    first_replaced: Entry | None = None
+    """The first entry of the session that they replace, if any."""
+
+
+MergePlan = KeepPlan | BranchPlan | UpdatePlan
+
+
+class RecordedCopy(Struct, frozen=True):
+    """A copy that another store recorded, as a bundle has it. It is written in one transaction.
+
+    `read` yields the entries after a seq, and may be called more than once.
+    """
+
+    incoming: IncomingSession
+    read: Callable[[int], Iterator[Entry]]
+
+    @property
+    def agent_names(self) -> tuple[str, ...]:
+        """Empty: the recorded agent has one identity."""
+        return ()
+
+    @property
+    def is_agents_record(self) -> bool:
+        """False: the agent here has not seen the turns that were recorded elsewhere."""
+        return False
+
+    @property
+    def is_archived(self) -> bool:
+        """False: a bundle has no archived state."""
+        return False
+
+    def resolve(self, store: Store) -> Self:
+        """Return a branch that our own session became elsewhere as that session."""
+        branch_id = self.incoming.id
+        session_id = session_of_branch(branch_id)
+        if session_id is None or find_session(store, branch_id) is not None:
+            return self
+        if find_session(store, session_id) is None:
+            return self
+        entries = store.read(session_id)
+        if all(diverging_branch_id(session_id, entry) != branch_id for entry in entries):
+            return self
+        titles = {
+            source: without_branch_suffix(title) for source, title in self.incoming.titles.items()
+        }
+        return self.with_incoming(
+            replace(self.incoming, id=session_id, parent_id=None, titles=titles)
+        )
+
+    def with_incoming(self, incoming: IncomingSession) -> Self:
+        """Return the copy with another description of its session."""
+        return replace(self, incoming=incoming)
+
+    def plan(self, store: Store, known: Session, at_us: int) -> MergePlan:  # noqa: ARG002
+        """Extend the session if the copy only has more; branch if both continue."""
+        comparison = compare(store.read(known.id), self.read(0))
+        if comparison.theirs is None:
+            return KeepPlan()
+        if comparison.diverges:
+            return BranchPlan(comparison.theirs)
+        return UpdatePlan(self, comparison.common)
+
+    def writer(
+        self, changes: list[Change], at_us: int, known: Session | None = None, common: int = 0
+    ) -> BatchWriter:
+        """Return a writer that writes the copy whole or not at all."""
+        incoming = self.incoming
+        turns, messages = (known.turns, known.messages) if known is not None else (0, 0)
+        counted = Counted(
+            session_id=incoming.id,
+            at_us=at_us,
+            turns=max(0, incoming.turns - turns),
+            messages=max(0, incoming.messages - messages),
+        )
+        origin: list[Change] = []
+        if known is None and incoming.origin is not None:
+            origin = [Imported(session_id=incoming.id, at_us=at_us, origin=incoming.origin)]
+        return BatchWriter(
+            incoming.id,
+            [*changes, counted, *origin],
+            self.read(common),
+            after=common,
+            is_atomic=True,
+        )
+
+    def count_entries(self) -> int:
+        """Return the number of entries of the copy."""
+        return sum(1 for _ in self.read(0))
+
+
+# -- the merge ------------------------------------------------------------------------------
 
 
 class Merger:
-    """Takes sessions into a store.
+    """Merges copies of sessions into a store, one at a time.
 
-    With `undelete`, what was deleted here comes back. How an agent was started is only taken over
-    with `trust`: else whoever made the file could say what is run when the session is continued.
+    With `undelete`, sessions that are deleted in the store are restored. With `trust`, the commands
+    of agents are accepted from the copy. Without it, only commands that were used here are:
+    otherwise the author of a file could decide which program runs when a session is resumed. With
+    `dry_run`, nothing is written, and the results predict a merge.
     """
 
     def __init__(
-        self, store: Store, holder: LeaseHolder, *, undelete: bool = False, trust: bool = False
+        self,
+        store: Store,
+        holder: LeaseHolder,
+        *,
+        undelete: bool = False,
+        trust: bool = False,
+        dry_run: bool = False,
     ) -> None:
         self._store = store
         self._holder = holder
         self._undelete = undelete
         self._trust = trust
+        self._dry_run = dry_run
+        self._commands: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+        """The commands of agents that were looked up, by their identities."""
+        self.branches = AbandonedBranches(store)
 
-    def take(self, arrived: IncomingSession, read: Read, at_us: int) -> Merged:
-        """Take a session in. Raises SessionInUse, StoreUnavailable."""
-        arrived = self._as_known_here(arrived)
-        target, parent = arrived.id, arrived.parent_id
-        back: Merged | None = None
-        for _ in range(_MOST_TRIES):
-            is_branch = target != arrived.id
-            wanted = as_branch(arrived, target, parent) if is_branch else arrived
-            known = self._known(target)
+    def merge(self, source: MergeSource, at_us: int) -> MergeResult:
+        """Merge one copy. Raises SessionInUse, StoreUnavailable."""
+        source = source.resolve(self._store)
+        whole = source.incoming
+        target, parent = whole.id, whole.parent_id
+        undeleted: MergeResult | None = None
+        for _ in range(_MAX_ATTEMPTS):
+            is_branch = target != whole.id
+            copy = source
+            if is_branch:
+                copy = source.with_incoming(as_branch(whole, target, parent))
+            known = find_session(self._store, target)
             if known is None:
-                written = self._make(wanted, read)
-                if written is not None:
-                    return Merged(How.BRANCHED if is_branch else How.NEW, target, written)
-                continue
-            if known.deleted_us is not None and not self._undelete:
-                return Merged(How.DELETED, target)
-            found = compare(self._store.read(target), read(0))
-            if found.theirs is None:
-                merged = self._bring_back(known, at_us)
-                return back if back is not None and merged.how is How.UNCHANGED else merged
-            if found.do_part:
-                if known.deleted_us is not None:
-                    # It is wanted back, too, beside what came.
-                    back = self._bring_back(known, at_us)
-                target, parent = branch_id(arrived.id, found.theirs), target
-                continue
-            merged = self._extend(known, wanted, read(found.common), found.common, at_us)
-            if merged is not None:
-                return merged
-        raise StoreUnavailable(f"session {arrived.id} is being changed: try again later")
+                outcome = MergeOutcome.BRANCHED if is_branch else MergeOutcome.NEW
+                result = self._create(copy, outcome)
+            elif self.is_excluded(known):
+                result = MergeResult(MergeOutcome.DELETED, target)
+            else:
+                plan = copy.plan(self._store, known, at_us)
+                if isinstance(plan, BranchPlan):
+                    # The session itself is wanted back too, beside the branch.
+                    undeleted = self._undelete_session(known, at_us) or undeleted
+                    target = diverging_branch_id(whole.id, plan.first_different)
+                    parent = known.id
+                    continue
+                result = self._carry_out(plan, known, at_us)
+            if result is not None:
+                is_unchanged = result.outcome is MergeOutcome.UNCHANGED
+                return undeleted if undeleted is not None and is_unchanged else result
+        raise StoreUnavailable(f"session {whole.id} is being changed: try again later")
 
-    def _as_known_here(self, arrived: IncomingSession) -> IncomingSession:
-        """Return a branch that our own copy of the session became elsewhere as that session."""
-        branch = _BRANCH.fullmatch(arrived.id)
-        if branch is None or self._known(arrived.id) or not self._known(branch[1]):
-            return arrived
-        entries = self._store.read(branch[1])
-        if all(branch_id(branch[1], entry) != arrived.id for entry in entries):
-            return arrived
-        titles = {source: title.removesuffix(_FORK) for source, title in arrived.titles.items()}
-        return replace(arrived, id=branch[1], parent_id=None, titles=titles)
+    def is_excluded(self, known: Session) -> bool:
+        """Return whether a session is deleted in the store, and is to stay so."""
+        return known.deleted_us is not None and not self._undelete
 
-    def _known(self, session_id: str) -> Session | None:
-        try:
-            return self._store.session(session_id)
-        except SessionNotFound:
-            return None
-
-    def _make(self, arrived: IncomingSession, read: Read) -> int | None:
-        """Write a session that is not here; return how many entries, None if it is here now."""
+    def _create(self, source: MergeSource, outcome: MergeOutcome) -> MergeResult | None:
+        """Write a session that the store lacks; return None if the store has it by now."""
+        incoming = source.incoming
+        if self._dry_run:
+            return MergeResult(outcome, incoming.id, source.count_entries())
+        at_us = incoming.created_us
         opened = Opened(
-            session_id=arrived.id,
-            at_us=arrived.created_us,
-            agent_session_id=self._free(arrived.agent_session_id),
-            agent=self._agent(arrived.agent),
-            cwd=arrived.cwd,
-            directories=arrived.directories,
-            parent_id=arrived.parent_id,
-        )
-        counted = _Counted(read(0))
-        about: list[Change] = [opened, *titled(arrived, arrived.titles), _tallied(arrived)]
-        if arrived.origin is not None:
-            origin = arrived.origin
-            about.append(Imported(session_id=arrived.id, at_us=arrived.created_us, origin=origin))
-        changes = chain(about, stretches(arrived.id, counted))
-        return counted.count if self._store.extend(arrived.id, 0, changes) else None
-
-    def _extend(
-        self,
-        known: Session,
-        arrived: IncomingSession,
-        missing: Iterator[Entry],
-        after: int,
-        at_us: int,
-    ) -> Merged | None:
-        """Append what is missing here; return what was done, None if the session has changed."""
-        counted = _Counted(missing)
-        opened = Opened(
-            session_id=known.id,
+            session_id=incoming.id,
             at_us=at_us,
-            agent_session_id=self._agent_session_id(known, arrived),
-            agent=self._agent(arrived.agent),
-            # Where it was moved to here counts.
-            cwd=arrived.cwd if known.cwd is None else None,
-            directories=arrived.directories if known.cwd is None else None,
-            parent_id=arrived.parent_id if known.parent_id is None else None,
+            agent_session_id=self._unused_agent_session_id(incoming.agent_session_id),
+            agent=self._local_agent(source),
+            cwd=incoming.cwd,
+            directories=incoming.directories,
+            parent_id=incoming.parent_id,
         )
+        titles = title_changes(incoming.id, at_us, incoming.titles)
+        writer = source.writer([opened, *titles], at_us)
+        if not writer.write_next(self._store):
+            return None
+        if not writer.is_finished:
+            # From the first transaction on, another process could use the session.
+            with _session_lease(self._store, self._holder, incoming.id):
+                if not writer.finish(self._store):
+                    return None
+        if source.is_archived and outcome is MergeOutcome.NEW:
+            self._store.write([Archived(session_id=incoming.id, at_us=at_us)], sync=True)
+        return MergeResult(outcome, incoming.id, writer.entries_written)
+
+    def _carry_out(
+        self, plan: KeepPlan | UpdatePlan, known: Session, at_us: int
+    ) -> MergeResult | None:
+        if isinstance(plan, UpdatePlan):
+            return self._update(plan, known, at_us)
+        undeleted = self._undelete_session(known, at_us)
+        if plan.changes and not self._dry_run:
+            self._store.write(plan.changes, sync=True)
+        return undeleted or MergeResult(MergeOutcome.UNCHANGED, known.id)
+
+    def _update(self, plan: UpdatePlan, known: Session, at_us: int) -> MergeResult | None:
+        """Write the entries that a session lacks; return None if the session has changed since."""
+        source, incoming = plan.source, plan.source.incoming
+        outcome = MergeOutcome.NEW if known.last_seq == 0 else MergeOutcome.EXTENDED
+        if self._dry_run:
+            return MergeResult(outcome, known.id, source.count_entries() - plan.common)
+        is_agent_kept = source.is_agents_record and not known.is_purged
+        is_located = known.cwd is not None
+        changes: list[Change] = [
+            Opened(
+                session_id=known.id,
+                at_us=at_us,
+                agent_session_id=self._agent_session_id(source, known),
+                agent=None if is_agent_kept else self._local_agent(source, known),
+                # The user may have moved the session to another folder.
+                cwd=None if is_located else incoming.cwd,
+                directories=None if is_located else incoming.directories,
+                parent_id=incoming.parent_id if known.parent_id is None else None,
+            ),
+            *self._title_updates(plan, known),
+        ]
+        with _session_lease(self._store, self._holder, known.id):
+            if plan.first_replaced is not None:
+                self.branches.keep_replaced(known, incoming, plan.first_replaced, at_us)
+                changes.append(Truncated(session_id=known.id, at_us=at_us, until_seq=plan.common))
+            writer = source.writer(changes, at_us, known, plan.common)
+            if not writer.finish(self._store):
+                return None
+        return MergeResult(outcome, known.id, writer.entries_written)
+
+    def _undelete_session(self, known: Session, at_us: int) -> MergeResult | None:
+        """Restore a deleted session; return None if it is not deleted."""
+        if known.deleted_us is None:
+            return None
+        if not self._dry_run:
+            self._store.write([Opened(session_id=known.id, at_us=at_us)], sync=True)
+        return MergeResult(MergeOutcome.UNDELETED, known.id)
+
+    def _title_updates(self, plan: UpdatePlan, known: Session) -> list[Titled]:
+        """Return the titles of the copy. A title that the user gave here is kept."""
+        incoming = plan.source.incoming
         ours = self._store.titles(known.id)
         titles = {
             source: title
-            for source, title in arrived.titles.items()
+            for source, title in incoming.titles.items()
             if source is not TitleSource.USER or source not in ours
         }
-        tallied = _tallied(arrived, known)
-        about: list[Change] = [opened, *titled(arrived, titles), tallied]
-        changes = chain(about, stretches(known.id, counted))
-        with Driving(self._store, self._holder, known.id):
-            if not self._store.extend(known.id, after, changes):
-                return None
-        how = How.NEW if known.last_seq == 0 else How.EXTENDED
-        return Merged(how, known.id, counted.count)
+        at_us = incoming.created_us
+        changes = title_changes(known.id, at_us, titles)
+        has_prefix = incoming.origin is not None and incoming.origin.recorded is not None
+        if plan.first_replaced is None or has_prefix or TitleSource.PROMPT not in titles:
+            return changes
+        # The session may begin with another prompt now. The store keeps the first title that is
+        # made from a prompt, so that one is removed first.
+        source = TitleSource.PROMPT
+        return [Titled(session_id=known.id, at_us=at_us, source=source, title=None), *changes]
 
-    def _bring_back(self, known: Session, at_us: int) -> Merged:
-        if known.deleted_us is not None:
-            self._store.write([Opened(session_id=known.id, at_us=at_us)], sync=True)
-            return Merged(How.UNDELETED, known.id)
-        return Merged(How.UNCHANGED, known.id)
+    # -- agents ------------------------------------------------------------------------
 
-    def _free(self, agent_session_id: str) -> str:
-        """Return an agent's id that no session here has: two with one would hear each other."""
-        return UNKNOWN_TO_AGENT if self._store.bound([agent_session_id]) else agent_session_id
-
-    def _agent_session_id(self, known: Session, arrived: IncomingSession) -> str | None:
-        """Return by which id the agent knows an extended session; None leaves it as it is."""
+    def _agent_session_id(self, source: MergeSource, known: Session) -> str | None:
+        """Return the agent's id of an updated session; None means no change."""
+        agent_session_id = source.incoming.agent_session_id
+        if source.is_agents_record:
+            # A purge removed the agent, so the id has to be set again.
+            return self._own_agent_session_id(agent_session_id, known) if known.is_purged else None
         if known.last_seq == 0:
             return None
-        # The agent here has not heard what was added, even if it has a session of that name.
-        return self._free(arrived.agent_session_id)
+        # The agent here lacks the new entries, even if it has a session with this id.
+        return self._unused_agent_session_id(agent_session_id)
 
-    def _agent(self, agent: AgentIdentity) -> AgentIdentity | None:
-        """Return an agent as it is started here, if anybody has ever started it here."""
-        if self._trust or agent == AgentIdentity():
-            return agent if agent != AgentIdentity() else None
-        page = Page(
-            # Nobody is called by the empty name.
-            agent=agent.name or agent.program or "",
-            limit=_SESSIONS_TO_LOOK_AT,
-            with_archived=True,
-        )
-        commands = (session.agent.command for session in self._store.sessions(page))
+    def _own_agent_session_id(self, agent_session_id: str, known: Session) -> str:
+        """Return the agent's id of a session, unless it belongs to another session."""
+        owner = self._store.find_by_agent_id(agent_session_id)
+        is_own = owner == known.id or (owner is None and agent_session_id == known.id)
+        return agent_session_id if is_own else self._unused_agent_session_id(agent_session_id)
+
+    def _unused_agent_session_id(self, agent_session_id: str) -> str:
+        """Return the id unless a session has it: both would receive the same updates."""
+        return UNKNOWN_TO_AGENT if self._store.known_ids([agent_session_id]) else agent_session_id
+
+    def _local_agent(
+        self, source: MergeSource, known: Session | None = None
+    ) -> AgentIdentity | None:
+        """Return the agent with the command that starts it here, if it was ever used here.
+
+        Agents are matched by their whole identity. An agent without a name must also have been
+        started with the same arguments, because many agents share a program such as an interpreter.
+        """
+        agent = source.incoming.agent
+        if agent == AgentIdentity():
+            return None
+        if self._trust:
+            return agent
+        identity = agent.identity
+        commands = self._local_commands((identity, *source.agent_names))
+        if known is not None and identity and known.agent.identity.lower() == identity.lower():
+            # The store does not count a deleted session.
+            commands = [*commands, known.agent.command]
+        if not agent.name:
+            commands = [it for it in commands if it[1:] == agent.command[1:]]
         return replace(agent, command=next(filter(None, commands), ()))
 
-
-class Driving:
-    """Keeps everybody else from driving a session. Raises SessionInUse."""
-
-    def __init__(self, store: Store, holder: LeaseHolder, session_id: str) -> None:
-        self._store = store
-        self._holder = holder
-        self._session_id = session_id
-
-    def __enter__(self) -> None:
-        other = self._store.claim(self._session_id, self._holder).holder
-        if other is not None:
-            raise SessionInUse(self._session_id, other.pid, other.host)
-
-    def __exit__(self, *_: object) -> None:
-        self._store.release(self._holder, self._session_id)
+    def _local_commands(self, identities: tuple[str, ...]) -> list[tuple[str, ...]]:
+        if identities not in self._commands:
+            self._commands[identities] = self._store.agent_commands(identities)
+        return self._commands[identities]
 
 
-class _Counted(Iterator[Entry]):
-    """Counts what is drawn."""
-
-    def __init__(self, entries: Iterator[Entry]) -> None:
-        self._entries = entries
-        self.count = 0
-
-    def __next__(self) -> Entry:
-        entry = next(self._entries)
-        self.count += 1
-        return entry
-
-
-class Compared(Struct, frozen=True):
-    """How far two copies of a session agree, and how they go on from there."""
-
-    common: int
-    ours: Entry | None = None
-    theirs: Entry | None = None
-
-    @property
-    def do_part(self) -> bool:
-        """Whether each goes on in its own way."""
-        return self.ours is not None and self.theirs is not None
-
-
-def compare(ours: Iterator[Entry], theirs: Iterator[Entry]) -> Compared:
-    """Go along two copies as far as they agree."""
-    common = 0
-    for one, other in zip_longest(ours, theirs):
-        if one != other:
-            return Compared(common, one, other)
-        common += 1
-    return Compared(common)
-
-
-def branch_id(session_id: str, parts_with: Entry) -> str:
-    """Return the id of a branch, by the entry with which it begins to be one."""
-    place = f"{parts_with.seq} {parts_with.side} {parts_with.kind} {parts_with.at_us} ".encode()
-    return branch_name(session_id, hashlib.sha256(place + parts_with.line).digest())
-
-
-def branch_name(session_id: str, checksum: bytes) -> str:
-    """Return the id of a branch."""
-    return f"{session_id}{BRANCH_MARK}{checksum.hex()[:12]}"
-
-
-def as_branch(arrived: IncomingSession, branch_id: str, parent_id: str | None) -> IncomingSession:
-    """Return what came as a session of its own."""
-    titles = arrived.titles or {TitleSource.PROMPT: "Session"}
-    named = {source: f"{title.removesuffix(_FORK)}{_FORK}" for source, title in titles.items()}
-    return replace(arrived, id=branch_id, parent_id=parent_id, titles=named)
-
-
-def titled(arrived: IncomingSession, titles: dict[TitleSource, str]) -> list[Titled]:
-    """Return what gives a session these titles."""
-    at_us = arrived.created_us
-    return [
-        Titled(session_id=arrived.id, at_us=at_us, source=source, title=title)
-        for source, title in titles.items()
-    ]
-
-
-def _tallied(arrived: IncomingSession, known: Session | None = None) -> Counted:
-    turns, messages = (known.turns, known.messages) if known else (0, 0)
-    return Counted(
-        session_id=known.id if known else arrived.id,
-        at_us=arrived.created_us,
-        turns=max(0, arrived.turns - turns),
-        messages=max(0, arrived.messages - messages),
-    )
-
-
-def stretches(session_id: str, entries: Iterable[Entry]) -> Iterator[EntryBatch]:
-    """Put entries that are alike but for their line together, as they were recorded."""
-    held: list[Entry] = []
-    size = 0
-    for entry in entries:
-        is_full = len(held) >= _LINES_A_STRETCH or size > _BYTES_A_STRETCH
-        if held and (is_full or not _are_alike(held[0], entry)):
-            yield _stretch(session_id, held)
-            held, size = [], 0
-        held.append(entry)
-        size += len(entry.line)
-    if held:
-        yield _stretch(session_id, held)
-
-
-def _are_alike(one: Entry, other: Entry) -> bool:
-    # What differs most comes first.
-    return (
-        one.at_us == other.at_us
-        and one.kind is other.kind
-        and one.side is other.side
-        and one.protocol == other.protocol
-    )
-
-
-def _stretch(session_id: str, entries: list[Entry]) -> EntryBatch:
-    first = entries[0]
-    return EntryBatch(
-        session_id=session_id,
-        side=first.side,
-        kind=first.kind,
-        at_us=first.at_us,
-        data=b"\n".join([entry.line for entry in entries]) if len(entries) > 1 else first.line,
-        count=len(entries),
-        protocol=first.protocol,
-    )
+@contextmanager
+def _session_lease(store: Store, holder: LeaseHolder, session_id: str) -> Generator[None]:
+    """Hold the lease of a session. Raises SessionInUse if another process holds it."""
+    other = store.acquire_lease(session_id, holder).holder
+    if other is not None:
+        raise SessionInUse(session_id, other.pid, other.machine)
+    try:
+        yield
+    finally:
+        store.release_leases(holder, session_id)

@@ -1,8 +1,9 @@
-"""Where a session that went on here and its file tell the same, and where only the file goes on.
+"""Reconcile a session that was recorded here with the file that its agent wrote of the same turns.
 
-An agent that is driven from here writes its own file of the same talk, in other words: but what
-was asked is the same. If the file goes on from where ours ends, only that is taken over, after
-what was recorded here; the next time it is known where the two were joined.
+An agent that Rekindle runs also writes its own file. The file has the same prompts, and everything
+else in another form. If the file continues after the last recorded prompt, only that part is new:
+it is appended to the record. The record is not changed, and `Origin.recorded` stores where the two
+meet.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,139 +11,156 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from rekindle.importers.base import Talk, Tally
+from rekindle.importers.base import EntryCounts, SourceSession
 from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
 from rekindle.model import Entry, Kind, RecordedPrefix, Session
 from rekindle.store.base import Store
 from rekindle.transcript.handover import carries_history
-from rekindle.transfer.branches import is_same_file
+from rekindle.transfer.branches import is_from_file
 
 NOTHING_NEW = 0
-"""In the place of the entry with which a file goes on: it does not."""
+"""Instead of a seq: the file has no prompt that the record lacks."""
 
 
-def goes_on_with(ours: Iterator[Entry], theirs: Iterator[Entry]) -> int | None:
-    """Return with which entry a file goes on from where ours ends; None if it is another talk.
+def find_continuation(ours: Iterator[Entry], theirs: Iterator[Entry]) -> int | None:
+    """Return the seq of the first prompt of a file that the record lacks, or NOTHING_NEW.
 
-    Both are given from where they are not the same any more.
+    Return None if the file does not contain the recorded conversation. Both iterators start with
+    the first entry that differs.
     """
-    asked, has_begun = _Asked(ours), False
+    recorded, has_prompt = _RecordedPrompts(ours), False
     for entry in theirs:
         if _is_prompt(entry):
-            words = _words(entry)
-            # Only what was handed a session has what was asked of another before.
-            asked.is_handed = asked.is_handed or (not has_begun and carries_history(words))
-            has_begun, own = True, next(asked, None)
-            if own is None:
-                return entry.seq if not asked.is_anothers else None
-            while own is not None and not _is_asked(own, words):
-                # It may have come to nothing, and then the agent has not kept it.
-                own = next(asked, None)
-            if own is None:
+            text = _prompt_text(entry)
+            # Only the first prompt can carry the history that the agent was handed.
+            if not has_prompt and carries_history(text):
+                recorded.is_agent_handed_over = True
+            has_prompt, recorded_text = True, next(recorded, None)
+            if recorded_text is None:
+                return entry.seq if not recorded.is_of_other_agent else None
+            while recorded_text is not None and not _is_same_prompt(recorded_text, text):
+                # The agent may have refused a recorded prompt, and then its file lacks it.
+                recorded_text = next(recorded, None)
+            if recorded_text is None:
                 return None
-        elif entry.kind is Kind.UPDATE and not has_begun:
+        elif entry.kind is Kind.UPDATE and not has_prompt:
             return None
-    return NOTHING_NEW if has_begun else None
+    return NOTHING_NEW if has_prompt else None
 
 
-class _Asked(Iterator[str]):
-    """What was asked here, up to where another agent was handed the session.
+class _RecordedPrompts(Iterator[str]):
+    """The texts of the recorded prompts, up to the prompt that carries a handover.
 
-    One that `is_handed` it has heard the rest; any other file has not, even if the same was asked.
+    From the handover on, the prompts went to another agent, and the file of the first one does not
+    have them. If `is_agent_handed_over`, the file is that of the other agent: it has the prompts
+    from the handover on.
     """
 
     def __init__(self, entries: Iterator[Entry]) -> None:
         self._entries = entries
-        self._prompt: Entry | None = None
-        """The next one: what comes after it tells whose it is."""
-        self.is_handed = False
-        self.is_anothers = False
+        self._next_prompt: Entry | None = None
+        """A prompt that was read ahead: a handover is recorded after the prompt that carries it."""
+        self.is_agent_handed_over = False
+        self.is_of_other_agent = False
 
     def __next__(self) -> str:
-        prompt, self._prompt = self._prompt, None
+        prompt, self._next_prompt = self._next_prompt, None
         for entry in self._entries:
-            if entry.kind is Kind.HANDOVER and not self.is_handed:
-                self.is_anothers = True
+            if entry.kind is Kind.HANDOVER and not self.is_agent_handed_over:
+                self.is_of_other_agent = True
                 break
             if _is_prompt(entry) and prompt is not None:
-                self._prompt = entry
+                self._next_prompt = entry
                 break
             prompt = entry if _is_prompt(entry) else prompt
-        if prompt is None or self.is_anothers:
+        if prompt is None or self.is_of_other_agent:
             raise StopIteration
-        return _words(prompt)
+        return _prompt_text(prompt)
 
 
-def joined_now(store: Store, known: Session, talk: Talk, begins: int) -> Talk:
-    """Return what is here, and then what a file tells from an entry on."""
+def append_to_record(
+    store: Store, known: Session, source_session: SourceSession, first_seq: int
+) -> SourceSession:
+    """Return the recorded entries of a session, followed by those of a file from a seq on."""
     recorded = RecordedPrefix(entries=known.last_seq, turns=known.turns, messages=known.messages)
-    return _joined(store, known, talk, recorded, begins)
+    return _with_prefix(store, known, source_session, recorded, first_seq)
 
 
-def joined_before(store: Store, known: Session, talk: Talk) -> Talk:
-    """Return what a file tells as it was joined to what was recorded here, if it was."""
+def with_recorded_prefix(
+    store: Store, known: Session, source_session: SourceSession
+) -> SourceSession:
+    """Return a file's session as an earlier import appended it to the record, if one did."""
     recorded = known.origin.recorded if known.origin is not None else None
-    if recorded is None or not is_same_file(known, talk.arrived):
-        return talk
+    if recorded is None or not is_from_file(known, source_session.incoming):
+        return source_session
     for first in islice(store.read(known.id, after=recorded.entries), 1):
-        for entry in talk.tell(Tally()):
+        for entry in source_session.read_entries(EntryCounts()):
             if replace(entry, seq=first.seq) == first:
-                return _joined(store, known, talk, recorded, entry.seq)
-    return talk
+                return _with_prefix(store, known, source_session, recorded, entry.seq)
+    return source_session
 
 
-def _joined(
-    store: Store, known: Session, talk: Talk, recorded: RecordedPrefix, begins: int
-) -> Talk:
-    def ours() -> Iterator[Entry]:
-        return islice(store.read(known.id), recorded.entries)
+def _with_prefix(
+    store: Store,
+    known: Session,
+    source_session: SourceSession,
+    recorded: RecordedPrefix,
+    first_seq: int,
+) -> SourceSession:
+    def entries(counts: EntryCounts) -> Iterator[Entry]:
+        counts.turns, counts.messages = recorded.turns, recorded.messages
+        counts.entries = counts.settled = recorded.entries
+        yield from islice(store.read(known.id), recorded.entries)
+        yield from _renumbered(source_session.read_entries, counts, first_seq)
 
-    def tell(tally: Tally) -> Iterator[Entry]:
-        tally.turns, tally.messages = recorded.turns, recorded.messages
-        tally.entries = tally.settled = recorded.entries
-        yield from ours()
-        yield from _renumbered(talk.tell, tally, begins)
-
-    arrived = talk.arrived
-    origin = arrived.origin and replace(arrived.origin, recorded=recorded)
-    # Who was told the record has named the session after that.
-    titles = arrived.titles if known.agent_session_id == known.id else {}
-    return replace(talk, arrived=replace(arrived, origin=origin, titles=titles), tell=tell)
+    incoming = source_session.incoming
+    origin = incoming.origin and replace(incoming.origin, recorded=recorded)
+    # An agent that was handed the history has made its title from that text.
+    titles = incoming.titles if known.agent_session_id == known.id else {}
+    return replace(
+        source_session,
+        incoming=replace(incoming, origin=origin, titles=titles),
+        read_entries=entries,
+    )
 
 
 def _renumbered(
-    tell: Callable[[Tally], Iterator[Entry]], tally: Tally, begins: int
+    entries: Callable[[EntryCounts], Iterator[Entry]], counts: EntryCounts, first_seq: int
 ) -> Iterator[Entry]:
-    """Yield what is told from an entry on, as what comes after what was counted."""
-    counted, less, before = Tally(), begins - 1 - tally.entries, replace(tally)
-    for entry in tell(counted):
-        if entry.seq < begins:
+    """Yield the entries from `first_seq` on, numbered and counted after those in `tally`."""
+    file_tally, before = EntryCounts(), replace(counts)
+    offset = first_seq - 1 - before.entries
+    for entry in entries(file_tally):
+        if entry.seq < first_seq:
             continue
-        if entry.seq == begins:
-            # With it, the next message is counted.
-            before.messages -= counted.messages - 1
-        tally.entries = entry.seq - less
-        tally.settled = max(before.settled, counted.settled - less)
-        tally.turns += _is_prompt(entry)
-        tally.messages = before.messages + counted.messages
-        yield replace(entry, seq=tally.entries)
-    tally.settled = max(before.settled, counted.settled - less)
+        if entry.seq == first_seq:
+            # The file's count includes the messages before this entry, and the new message.
+            before.messages -= file_tally.messages - 1
+        counts.entries = entry.seq - offset
+        counts.settled = max(before.settled, file_tally.settled - offset)
+        counts.turns += _is_prompt(entry)
+        counts.messages = before.messages + file_tally.messages
+        yield replace(entry, seq=counts.entries)
+    counts.settled = max(before.settled, file_tally.settled - offset)
 
 
 def _is_prompt(entry: Entry) -> bool:
     return entry.kind is Kind.PROMPT
 
 
-def _is_asked(ours: str, theirs: str) -> bool:
-    """Tell whether both are one: what the agent was told stands before the user's words.
+def _is_same_prompt(recorded: str, in_file: str) -> bool:
+    """Return whether two texts are one prompt. The file's may begin with a history.
 
-    Else it is another one that ends alike, as short ones often do.
+    Without that condition, a short prompt would match every longer prompt with the same ending.
     """
-    return ours == theirs or (ours != "" and theirs.endswith(ours) and carries_history(theirs))
+    if recorded == in_file:
+        return True
+    return recorded != "" and in_file.endswith(recorded) and carries_history(in_file)
 
 
-def _words(prompt: Entry) -> str:
-    """Return what was asked, without regard to blanks."""
+def _prompt_text(prompt: Entry) -> str:
+    """Return the text of a prompt, with whitespace normalized."""
     params = as_object((decode_object(prompt.line) or {}).get("params"))
-    said = (as_str(as_object(block).get("text")) or "" for block in as_array(params.get("prompt")))
-    return " ".join(" ".join(said).split())
+    blocks = as_array(params.get("prompt"))
+    texts = (as_str(as_object(block).get("text")) or "" for block in blocks)
+    return " ".join(" ".join(texts).split())

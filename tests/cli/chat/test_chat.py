@@ -11,15 +11,15 @@ from pty_terminal import Terminal
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import EXAMPLE_AGENT, is_running
 
-# What has to be typed for these keys.
+# The bytes of these keys.
 ALT_ENTER = "\x1b\r"
 SILENCE = 0.6
-"""Longer than whoever types a sentence pauses within it."""
+"""Longer than a pause within typed text."""
 CTRL_C = "\x03"
 CTRL_D = "\x04"
 TAB = "\t"
 UP = "\x1b[A"
-PROMPT = "❯"  # noqa: RUF001 - what it looks like
+PROMPT = "❯"  # noqa: RUF001 - the prompt's character
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def sessions(store: Path) -> list[dict[str, object]]:
     return json.loads(cli("list", "--store", store, "--json").stdout)
 
 
-def test_a_conversation_is_had_left_and_gone_on_with(store: Path, folder: Path) -> None:
+def test_chat_can_be_left_and_resumed(store: Path, folder: Path) -> None:
     with new(store, folder) as terminal:
         terminal.enter("My name is Ada.")
         terminal.wait_for("That makes 1 message so far.")
@@ -66,12 +66,10 @@ def test_a_conversation_is_had_left_and_gone_on_with(store: Path, folder: Path) 
     (session,) = sessions(store)
     assert session["turns"] == 2
     with SqliteStore(store) as opened:
-        assert opened.holder(str(session["id"])) is None
+        assert opened.lease_holder(str(session["id"])) is None
 
 
-def test_thoughts_plans_tools_and_diffs_are_shown_and_permission_is_asked(
-    store: Path, folder: Path
-) -> None:
+def test_chat_shows_all_updates_and_asks_for_permission(store: Path, folder: Path) -> None:
     with new(store, folder) as terminal:
         terminal.type("3")
         terminal.type("\x7f")
@@ -88,7 +86,7 @@ def test_thoughts_plans_tools_and_diffs_are_shown_and_permission_is_asked(
         ):
             assert words in terminal.shown
         terminal.type(UP)
-        terminal.stays(SILENCE)
+        terminal.assert_unchanged(SILENCE)
         terminal.type("y")
         terminal.wait_for("→ Allow once")
         terminal.wait_for("✓ Edit /")
@@ -99,7 +97,7 @@ def test_thoughts_plans_tools_and_diffs_are_shown_and_permission_is_asked(
         assert terminal.end() == 0
 
 
-def test_what_was_typed_before_a_question_is_no_answer_to_it(store: Path, folder: Path) -> None:
+def test_text_typed_before_a_question_does_not_answer_it(store: Path, folder: Path) -> None:
     with new(store, folder, *EXAMPLE_AGENT, "--delay", "0.3") as terminal:
         terminal.enter("read and edit")
         terminal.wait_for("✓ Read")
@@ -112,23 +110,23 @@ def test_what_was_typed_before_a_question_is_no_answer_to_it(store: Path, folder
         assert terminal.end() == 0
 
 
-def test_a_sentence_is_no_answer_to_a_question(store: Path, folder: Path) -> None:
+def test_typed_sentence_does_not_answer_a_question(store: Path, folder: Path) -> None:
     with new(store, folder) as terminal:
         terminal.enter("edit")
         terminal.wait_for("3  Reject (n)")
         for typed in ("\x1b[200~yes, what does this do?\x1b[201~", "what does this do? y", "2y"):
             terminal.type(typed)
-            terminal.stays(SILENCE)
+            terminal.assert_unchanged(SILENCE)
         for letter in "why not":
             terminal.type(letter)
-        terminal.stays(SILENCE)
+        terminal.assert_unchanged(SILENCE)
         terminal.type("n")
         terminal.wait_for("→ Reject")
         terminal.type(CTRL_D)
         assert terminal.end() == 0
 
 
-def test_ctrl_c_cancels_the_turn_and_the_chat_goes_on(store: Path, folder: Path) -> None:
+def test_ctrl_c_cancels_the_turn_and_keeps_the_chat(store: Path, folder: Path) -> None:
     with new(store, folder) as terminal:
         terminal.enter("slow")
         terminal.wait_for("I am waiting until you cancel.")
@@ -145,7 +143,7 @@ def test_ctrl_c_cancels_the_turn_and_the_chat_goes_on(store: Path, folder: Path)
         assert terminal.end() == 0
 
 
-def test_a_second_ctrl_c_leaves_an_agent_that_does_not_stop(store: Path, folder: Path) -> None:
+def test_second_ctrl_c_leaves_if_the_agent_does_not_stop(store: Path, folder: Path) -> None:
     pid = folder / "pid"
     code = f"import os, runpy; open({str(pid)!r}, 'w').write(str(os.getpid()))"
     agent = (sys.executable, "-c", f"{code}; runpy.run_path({STOPPING[1]!r})")
@@ -159,13 +157,11 @@ def test_a_second_ctrl_c_leaves_an_agent_that_does_not_stop(store: Path, folder:
         terminal.type(CTRL_C)
         assert terminal.end() == 130
         assert "Traceback" not in terminal.shown
-        assert not any(it in terminal.raw for it in HARMFUL)
+        assert not any(sequence in terminal.raw for sequence in HARMFUL)
     assert not is_running(int(pid.read_text(encoding="utf-8")))
 
 
-def test_ctrl_c_at_the_prompt_clears_the_line_and_twice_on_an_empty_one_leaves(
-    store: Path, folder: Path
-) -> None:
+def test_ctrl_c_at_the_prompt_clears_the_line_or_leaves(store: Path, folder: Path) -> None:
     with new(store, folder) as terminal:
         terminal.type("not sent")
         terminal.wait_for("not sent")
@@ -178,7 +174,7 @@ def test_ctrl_c_at_the_prompt_clears_the_line_and_twice_on_an_empty_one_leaves(
     assert [session["turns"] for session in sessions(store)] == [0]
 
 
-def test_lines_can_be_several_and_earlier_ones_come_back(store: Path, folder: Path) -> None:
+def test_prompt_has_several_lines_and_history(store: Path, folder: Path) -> None:
     with new(store, folder) as terminal:
         terminal.type(f"one{ALT_ENTER}two\\\rthree")
         terminal.wait_for("three")
@@ -209,7 +205,7 @@ def test_slash_commands_are_completed(store: Path, folder: Path) -> None:
         assert terminal.end() == 0
 
 
-def test_a_turn_that_fails_is_told_and_the_chat_goes_on(store: Path, folder: Path) -> None:
+def test_failed_turn_is_reported_and_keeps_the_chat(store: Path, folder: Path) -> None:
     with new(store, folder) as terminal:
         terminal.enter("error")
         terminal.wait_for("(failed: failed, as the prompt asked)")
@@ -221,7 +217,7 @@ def test_a_turn_that_fails_is_told_and_the_chat_goes_on(store: Path, folder: Pat
         assert terminal.end() == 0
 
 
-def test_only_the_last_turns_are_shown_before_the_chat(store: Path, folder: Path) -> None:
+def test_chat_starts_with_the_last_turns(store: Path, folder: Path) -> None:
     session = record(store, folder, "one", "two", "three")
     with Terminal("resume", "--store", store, session, "--history", "1") as terminal:
         shown = terminal.wait_for(f"far.\n\n{PROMPT}")
@@ -232,7 +228,7 @@ def test_only_the_last_turns_are_shown_before_the_chat(store: Path, folder: Path
         assert terminal.end() == 0
 
 
-def test_without_a_session_one_is_picked(store: Path, folder: Path) -> None:
+def test_resume_without_session_shows_a_menu(store: Path, folder: Path) -> None:
     for words in ("first", "second"):
         record(store, folder, f"The {words} one")
     record(store, folder, "A long one, " * 20)
@@ -246,7 +242,7 @@ def test_without_a_session_one_is_picked(store: Path, folder: Path) -> None:
         assert terminal.end() == 0
 
 
-def test_a_new_session_has_the_agent_of_the_last_one(store: Path, folder: Path) -> None:
+def test_new_uses_the_agent_used_last(store: Path, folder: Path) -> None:
     record(store, folder, "Hello")
     with Terminal("new", "--store", store, cwd=folder) as terminal:
         terminal.wait_for(PROMPT)
@@ -258,7 +254,7 @@ def test_a_new_session_has_the_agent_of_the_last_one(store: Path, folder: Path) 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+    ("arguments", "code", "text"),
     [
         (["new", "--", "no-such-agent"], 127, "rekindle: command not found: no-such-agent\n"),
         (["new", "--cwd", "/no/such", "--", "x"], 2, "there is no folder /no/such"),
@@ -266,17 +262,17 @@ def test_a_new_session_has_the_agent_of_the_last_one(store: Path, folder: Path) 
         (["new"], 1, "no session is recorded yet"),
     ],
 )
-def test_what_cannot_be_done_is_told(
-    tmp_path: Path, arguments: list[str], code: int, words: str
+def test_impossible_chats_are_refused_with_a_reason(
+    tmp_path: Path, arguments: list[str], code: int, text: str
 ) -> None:
     home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data"), "REKINDLE_STORE": ""}
     with Terminal(*arguments, cwd=tmp_path, **home) as terminal:
         assert terminal.end() == code
-        assert words in terminal.shown
+        assert text in terminal.shown
         assert "Traceback" not in terminal.shown
 
 
-def test_ctrl_c_while_the_agent_starts_leaves(store: Path, folder: Path) -> None:
+def test_ctrl_c_during_agent_start_leaves(store: Path, folder: Path) -> None:
     with Terminal("new", "--store", store, "--", "sleep", "60", cwd=folder) as terminal:
         terminal.wait_for("starting the agent …")
         terminal.type(CTRL_C)

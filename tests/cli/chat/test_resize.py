@@ -1,4 +1,4 @@
-"""A terminal that is made narrower or wider while somebody chats."""
+"""A terminal whose width changes during a chat."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tmux import TMUX, Tmux
 pytestmark = pytest.mark.skipif(TMUX is None, reason="tmux draws the screen")
 
 
-def test_what_comes_is_laid_out_for_the_width_by_then(tmp_path: Path) -> None:
+def test_output_wraps_at_the_current_width(tmp_path: Path) -> None:
     command = ("new", "--store", tmp_path / "s.db", "--", *EXAMPLE_AGENT)
     with Tmux(tmp_path, *command, columns=80, rows=60) as terminal:
         terminal.wait_for("❯")  # noqa: RUF001 - the prompt

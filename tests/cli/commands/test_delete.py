@@ -1,14 +1,14 @@
-"""`rekindle delete`, `undelete` and `relocate`, as a person uses them."""
+"""`rekindle delete`, `undelete` and `relocate`."""
 
 import json
 import os
-import subprocess
 from contextlib import closing
 from pathlib import Path
 
 import apsw
 import pytest
 
+import warm_start
 from rekindle.model import (
     Deleted,
     EntryBatch,
@@ -21,7 +21,7 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 NOW = 1_700_000_000_000_000
 SECRET = b"hunter2-hunter2"
@@ -41,11 +41,11 @@ def path(tmp_path: Path) -> Path:
 
 
 def cli(command: str, path: Path, *arguments: str | Path) -> tuple[int, str, str]:
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, command, "--store", path, *arguments],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert "Traceback" not in done.stderr
@@ -62,7 +62,7 @@ def folders(path: Path) -> list[str | None]:
         return [store.session(f"ses_{number}").cwd for number in range(3)]
 
 
-def test_a_deleted_session_can_be_brought_back(path: Path) -> None:
+def test_undelete_restores_a_deleted_session(path: Path) -> None:
     assert cli("delete", path, "ses_1") == (0, "deleted ses_1: (no title)\n", "")
     assert listed(path) == ["ses_0", "ses_2"]
     _, shown, _ = cli("list", path, "--deleted")
@@ -71,20 +71,20 @@ def test_a_deleted_session_can_be_brought_back(path: Path) -> None:
     assert listed(path) == ["ses_0", "ses_1", "ses_2"]
 
 
-def test_what_is_purged_is_gone_down_to_the_bytes(path: Path) -> None:
+def test_purge_removes_all_bytes_from_the_files(path: Path) -> None:
     assert SECRET in path.read_bytes()
     for name in ("ses_0", "ses_1", "ses_2"):
         assert cli("delete", path, name, "--purge-now")[:2] == (0, f"purged {name}: (no title)\n")
     for file in path.parent.iterdir():
         assert file.is_dir() or SECRET not in file.read_bytes()
-    code, _, complaint = cli("undelete", path, "ses_0")
+    code, _, error_output = cli("undelete", path, "ses_0")
     assert code == 1
-    assert complaint == "rekindle: session ses_0 was purged: nothing is left to bring back\n"
+    assert error_output == "rekindle: session ses_0 was purged: nothing is left to bring back\n"
     assert not cli("list", path, "--deleted")[1]
 
 
-def interleaved(path: Path) -> list[tuple[str, list[str]]]:
-    """Record many sessions in turns, so that their entries share pages; return their words."""
+def record_interleaved(path: Path) -> list[tuple[str, list[str]]]:
+    """Record sessions alternately, so that their entries share pages; return their texts."""
     words: dict[str, list[str]] = {f"many_{number:02}": [] for number in range(30)}
     with SqliteStore(path) as store:
         for part in range(12):
@@ -104,16 +104,21 @@ def interleaved(path: Path) -> list[tuple[str, list[str]]]:
     return list(words.items())
 
 
-def left_of(path: Path, words: list[str]) -> list[tuple[str, str]]:
-    files = [it for it in path.parent.iterdir() if it.is_file()]
-    return [(it.name, word) for it in files for word in words if word.encode() in it.read_bytes()]
+def remains_of(path: Path, arguments: list[str]) -> list[tuple[str, str]]:
+    files = [item for item in path.parent.iterdir() if item.is_file()]
+    return [
+        (file.name, word)
+        for file in files
+        for word in arguments
+        if word.encode() in file.read_bytes()
+    ]
 
 
 @pytest.mark.parametrize("how", ["delete", "prune"])
-def test_of_what_is_purged_no_page_that_others_share_keeps_a_copy(path: Path, how: str) -> None:
-    (name, words), *others = interleaved(path)
+def test_purge_clears_pages_shared_with_other_sessions(path: Path, how: str) -> None:
+    (name, words), *others = record_interleaved(path)
     assert cli("search", path, words[0])[1].startswith(name)
-    assert left_of(path, words)
+    assert remains_of(path, words)
     if how == "delete":
         assert cli("delete", path, name, "--now")[0] == 0
         gone, kept = words, others
@@ -123,7 +128,7 @@ def test_of_what_is_purged_no_page_that_others_share_keeps_a_copy(path: Path, ho
         assert cli("prune", path, "--keep", "15", "--now", "--yes")[0] == 0
         gone = [word for _, said in [(name, words), *others[:14]] for word in said]
         kept = others[15:]
-    assert left_of(path, gone) == []
+    assert remains_of(path, gone) == []
     for other, said in kept:
         assert cli("show", path, other)[1].count(said[0]) >= 3
         break
@@ -136,41 +141,41 @@ def opened_now(session: str) -> EntryBatch:
     )
 
 
-def test_what_others_keep_from_being_overwritten_is_said_and_can_be_tried_again(
+def test_blocked_purge_is_reported_and_can_be_repeated(
     path: Path,
 ) -> None:
-    (name, words), *_ = interleaved(path)
+    (name, words), *_ = record_interleaved(path)
     with closing(apsw.Connection(str(path))) as reader:
         reader.execute("begin; select count(*) from stretch").fetchall()
-        code, shown, complaint = cli("delete", path, name, "--now")
+        code, shown, error_output = cli("delete", path, name, "--now")
         assert (code, shown) == (1, f"purged {name}: title of {words[-1]}\n")
-        assert "is locked by another process" in complaint
-        assert f"`rekindle delete --now {name}` tries again" in complaint
+        assert "is locked by another process" in error_output
+        assert f"`rekindle delete --now {name}` tries again" in error_output
     assert cli("delete", path, name, "--now")[0] == 0
-    assert left_of(path, words) == []
+    assert remains_of(path, words) == []
 
 
-def test_a_session_in_use_is_not_taken_from_under_its_user(path: Path) -> None:
+def test_session_in_use_is_neither_deleted_nor_relocated(path: Path) -> None:
     with SqliteStore(path) as store:
-        store.claim("ses_0", LeaseHolder(token="t", pid=os.getpid(), host="here"))  # noqa: S106
+        store.acquire_lease("ses_0", LeaseHolder(token="t", pid=os.getpid(), machine="here"))  # noqa: S106
         for command, *rest in (("delete", "ses_0"), ("relocate", "ses_0", str(path.parent))):
-            code, _, complaint = cli(command, path, *rest)
+            code, _, error_output = cli(command, path, *rest)
             assert code == 1
-            assert f"is in use by process {os.getpid()} on here" in complaint
+            assert f"is in use by process {os.getpid()} on here" in error_output
     assert listed(path) == ["ses_0", "ses_1", "ses_2"]
 
 
-def test_a_moved_project_takes_its_session_along(path: Path, tmp_path: Path) -> None:
+def test_relocate_moves_one_session(path: Path, tmp_path: Path) -> None:
     new = tmp_path / "new"
-    code, _, complaint = cli("relocate", path, "ses_0", new)
+    code, _, error_output = cli("relocate", path, "ses_0", new)
     assert code == 2
-    assert f"there is no folder {new}" in complaint
+    assert f"there is no folder {new}" in error_output
     new.mkdir()
     assert cli("relocate", path, "ses_0", new) == (0, f"ses_0: /old → {new}\n", "")
     assert folders(path) == [str(new), "/old/sub", "/older"]
 
 
-def test_a_moved_project_takes_all_of_its_sessions_along(path: Path, tmp_path: Path) -> None:
+def test_relocate_all_moves_sessions_below_a_folder(path: Path, tmp_path: Path) -> None:
     with SqliteStore(path) as store:
         store.write([Deleted(session_id="ses_2", at_us=NOW)])
     code, shown, _ = cli("relocate", path, "--all", "/old", tmp_path)
@@ -185,11 +190,14 @@ def test_a_moved_project_takes_all_of_its_sessions_along(path: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("command", ["delete", "undelete"])
-def test_what_is_not_there_is_said_to_be(tmp_path: Path, path: Path, command: str) -> None:
-    code, _, complaint = cli(command, tmp_path / "none.db", "x")
+def test_missing_sessions_and_folders_are_errors(tmp_path: Path, path: Path, command: str) -> None:
+    code, _, error_output = cli(command, tmp_path / "none.db", "x")
     why = "nothing was recorded there yet, or --store names another"
-    assert (code, complaint) == (1, f"rekindle: there is no store at {tmp_path}/none.db: {why}\n")
-    code, _, complaint = cli(command, path, "nobody")
+    assert (code, error_output) == (
+        1,
+        f"rekindle: there is no store at {tmp_path}/none.db: {why}\n",
+    )
+    code, _, error_output = cli(command, path, "nobody")
     assert code == 1
     listing = "`rekindle list --deleted`" if command == "undelete" else "`rekindle list`"
-    assert complaint.startswith(f"rekindle: no session 'nobody' in this store: {listing} shows")
+    assert error_output.startswith(f"rekindle: no session 'nobody' in this store: {listing} shows")

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
+import warm_start
 from full_session import KEY, SESSION, everything
 from recorded_sessions import answered, asked, opened, text, told
 from rekindle.cli.commands import export as exporting
 from rekindle.cli.main import main
-from rekindle.cli.progress import Bar
+from rekindle.cli.progress import ProgressBar
 from rekindle.model import Deleted, EntryBatch, Kind, LeaseHolder, Page, Side
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 NOW = 1_700_000_000_000_000
 
@@ -32,8 +33,8 @@ def store(tmp_path: Path) -> Path:
 
 
 def cli(*arguments: str | Path, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    done = subprocess.run(
-        [*REKINDLE, *arguments], input=given, capture_output=True, timeout=PATIENCE, check=False
+    done = warm_start.run(
+        [*REKINDLE, *arguments], input=given, capture_output=True, timeout=TIMEOUT, check=False
     )
     assert b"Traceback" not in done.stderr
     return done
@@ -53,11 +54,11 @@ def contents(path: Path) -> list[object]:
     with SqliteStore(path, create=False) as opened_store:
         pages = [Page(with_unopened=True, deleted=deleted) for deleted in (False, True)]
         sessions = [it for page in pages for it in opened_store.sessions(page)]
-        return [(it, list(opened_store.read(it.id))) for it in sessions]
+        return [(session, list(opened_store.read(session.id))) for session in sessions]
 
 
 @pytest.mark.parametrize("form", ["markdown", "html", "json", "acp"])
-def test_a_session_goes_to_stdout_or_a_file_alike(store: Path, tmp_path: Path, form: str) -> None:
+def test_stdout_and_file_have_the_same_bytes(store: Path, tmp_path: Path, form: str) -> None:
     printed = export(store, SESSION, "--format", form)
     assert (printed.returncode, printed.stderr) == (0, b"")
     path = tmp_path / "out"
@@ -71,11 +72,11 @@ def test_a_session_goes_to_stdout_or_a_file_alike(store: Path, tmp_path: Path, f
     assert KEY in shown.stdout.decode()
 
 
-def test_markdown_is_what_one_gets_without_asking(store: Path) -> None:
+def test_default_format_is_markdown(store: Path) -> None:
     assert export(store, "s2").stdout.startswith(b"# Session\n")
 
 
-def test_the_replay_is_in_the_version_that_it_was_recorded_in(store: Path) -> None:
+def test_acp_export_uses_the_recorded_version(store: Path) -> None:
     def kinds(*options: str) -> set[str]:
         done = export(store, "s2", "--format", "acp", *options)
         return {
@@ -95,11 +96,11 @@ def test_the_replay_is_in_the_version_that_it_was_recorded_in(store: Path) -> No
     assert kinds() == {"user_message", "agent_message"}
 
 
-def test_a_file_is_not_overwritten_unless_wanted(store: Path, tmp_path: Path) -> None:
+def test_existing_file_is_overwritten_only_with_force(store: Path, tmp_path: Path) -> None:
     path = tmp_path / "out.md"
     path.write_text("precious", encoding="utf-8")
-    complaint = failing(export(store, "s2", "-o", path))
-    assert complaint == f"rekindle: {path} is there already: --force overwrites it\n"
+    error_output = failing(export(store, "s2", "-o", path))
+    assert error_output == f"rekindle: {path} is there already: --force overwrites it\n"
     assert path.read_text(encoding="utf-8") == "precious"
     assert export(store, "s2", "-o", path, "--force").returncode == 0
     assert path.read_bytes().startswith(b"# Session")
@@ -107,28 +108,28 @@ def test_a_file_is_not_overwritten_unless_wanted(store: Path, tmp_path: Path) ->
     assert "there is no folder" in failing(export(store, "s2", "-o", tmp_path / "no" / "where"))
 
 
-def test_an_export_that_fails_leaves_no_file(store: Path, tmp_path: Path) -> None:
+def test_failed_export_leaves_no_file(store: Path, tmp_path: Path) -> None:
     damage = "update stretch set side = 'nobody' where place = (select max(place) from stretch)"
     with SqliteStore(store) as opened_store:
         opened_store._db.execute(damage)  # noqa: SLF001 - there is no proper way to do harm
     folder = tmp_path / "out"
     folder.mkdir()
     for form in ("markdown", "bundle"):
-        complaint = failing(export(store, "s2", "--format", form, "-o", folder / "x"))
-        assert "is damaged" in complaint
+        error_output = failing(export(store, "s2", "--format", form, "-o", folder / "x"))
+        assert "is damaged" in error_output
         assert list(folder.iterdir()) == []
 
 
-def test_masking_is_a_third_of_the_work_and_told_of(
+def test_progress_includes_masking(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[float] = []
     masked_at: list[float] = []
 
-    def see(_: Bar, done: int, total: int) -> None:
+    def see(_: ProgressBar, done: int, total: int) -> None:
         told.append(done / total)
 
-    monkeypatch.setattr(Bar, "at", see)
+    monkeypatch.setattr(ProgressBar, "update", see)
     monkeypatch.setattr(exporting, "redact_turn", lambda _: masked_at.append(told[-1]))
     assert main(["export", "--store", str(store), SESSION, "-o", str(tmp_path / "out")]) == 0
     assert told == sorted(told)
@@ -136,7 +137,7 @@ def test_masking_is_a_third_of_the_work_and_told_of(
     assert len(set(masked_at)) == len(masked_at) > 1
 
 
-def test_an_export_can_go_to_a_device(store: Path) -> None:
+def test_export_writes_to_a_device(store: Path) -> None:
     done = export(store, "s2", "-o", "/dev/stdout")
     assert done.stdout.startswith(b"# Session")
 
@@ -153,51 +154,51 @@ def test_an_export_can_go_to_a_device(store: Path) -> None:
         (["s2", "--protocol", "2"], "--protocol is for --format acp"),
     ],
 )
-def test_what_cannot_be_written_is_said(store: Path, arguments: list[str], words: str) -> None:
+def test_unwritable_output_is_reported(store: Path, arguments: list[str], words: str) -> None:
     done = export(store, *arguments)
     assert (done.returncode, done.stdout) == (2, b"")
     assert words in done.stderr.decode()
 
 
-def test_an_unknown_session_or_store_is_named(store: Path, tmp_path: Path) -> None:
+def test_unknown_session_or_store_is_named_in_the_error(store: Path, tmp_path: Path) -> None:
     assert "no session 'nobody' in this store" in failing(export(store, "nobody"))
     assert "there is no store at" in failing(export(tmp_path / "none.db", "s2"))
     assert not (tmp_path / "none.db").exists()
 
 
 @pytest.mark.parametrize("form", ["html", "bundle"])
-def test_a_reader_who_leaves_is_no_error(store: Path, form: str) -> None:
+def test_closed_pipe_is_not_an_error(store: Path, form: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, "export", "--store", store, SESSION, "--format", form],
         stdout=writing,
         stderr=subprocess.PIPE,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (128 + 13, b"")
 
 
-def test_a_closed_stdout_is_said_to_be(store: Path) -> None:
+def test_closed_stdout_is_reported(store: Path) -> None:
     done = subprocess.run(
         ["/bin/sh", "-c", '"$@" >&-', "sh", *REKINDLE, "export", "--store", str(store), "s2"],
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert done.returncode == 2
     assert b"stdout is closed: name a file with -o" in done.stderr
 
 
-def test_a_bundle_is_not_for_a_terminal(store: Path) -> None:
+def test_bundle_is_not_written_to_a_terminal(store: Path) -> None:
     leader, follower = pty.openpty()
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, "export", "--store", store, "s2", "--format", "bundle"],
         stdout=follower,
         stderr=subprocess.PIPE,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     os.close(follower)
@@ -206,7 +207,7 @@ def test_a_bundle_is_not_for_a_terminal(store: Path) -> None:
     assert b"a bundle is not for a terminal: name a file with -o" in done.stderr
 
 
-def test_sessions_go_to_another_machine_and_twice_is_once(store: Path, tmp_path: Path) -> None:
+def test_importing_a_bundle_twice_adds_nothing(store: Path, tmp_path: Path) -> None:
     path, there = tmp_path / "all.rekindle", tmp_path / "new" / "there.db"
     assert export(store, "--all", "--format", "bundle", "-o", path).returncode == 0
     assert path.stat().st_mode & 0o777 == 0o600
@@ -221,34 +222,34 @@ def test_sessions_go_to_another_machine_and_twice_is_once(store: Path, tmp_path:
     assert contents(there) == first
 
 
-def test_a_bundle_goes_through_a_pipe(store: Path, tmp_path: Path) -> None:
+def test_bundle_is_imported_from_a_pipe(store: Path, tmp_path: Path) -> None:
     bundle = export(store, "s2", SESSION, "s2", "--format", "bundle").stdout
     assert cli("import", "--store", tmp_path / "t.db", "-", given=bundle).returncode == 0
     plain = gzip.decompress(bundle)
-    # As a shell names what another command prints.
+    # The path of a process substitution in a shell.
     for name in ("-", "/dev/stdin"):
         done = cli("import", "--store", tmp_path / "t.db", name, given=plain)
         assert done.stdout.count(b"unchanged") == 2
 
 
-def test_a_damaged_bundle_changes_nothing(store: Path, tmp_path: Path) -> None:
+def test_damaged_bundle_changes_nothing(store: Path, tmp_path: Path) -> None:
     path, there = tmp_path / "b.rekindle", tmp_path / "there.db"
     whole = export(store, "--all", "--format", "bundle").stdout
     for data in (whole[:-20], whole[:60] + b"x" + whole[61:], b"nonsense\n", b""):
         path.write_bytes(data)
-        complaint = failing(cli("import", "--store", there, path))
-        assert complaint.startswith(f"rekindle: {path}: it")
-        assert complaint.endswith(": nothing was imported\n")
+        error_output = failing(cli("import", "--store", there, path))
+        assert error_output.startswith(f"rekindle: {path}: it")
+        assert error_output.endswith(": nothing was imported\n")
     assert not there.exists()
     (tmp_path / "new").mkdir()
-    complaint = failing(cli("import", "--store", there, tmp_path / "none"))
-    assert complaint == f"rekindle: {tmp_path}/none: there is no such file\n"
+    error_output = failing(cli("import", "--store", there, tmp_path / "none"))
+    assert error_output == f"rekindle: {tmp_path}/none: there is no such file\n"
     assert "nothing in it that can be imported" in failing(
         cli("import", "--store", there, tmp_path / "new")
     )
 
 
-def test_what_is_deleted_or_in_use_here_is_left_alone(store: Path, tmp_path: Path) -> None:
+def test_import_skips_sessions_deleted_or_in_use(store: Path, tmp_path: Path) -> None:
     path, there = tmp_path / "b.rekindle", tmp_path / "there.db"
     path.write_bytes(export(store, "--all", "--format", "bundle").stdout)
     cli("import", "--store", there, path)
@@ -257,7 +258,7 @@ def test_what_is_deleted_or_in_use_here_is_left_alone(store: Path, tmp_path: Pat
     path.write_bytes(export(store, "--all", "--format", "bundle").stdout)
     with SqliteStore(there) as opened_store:
         opened_store.write([Deleted(session_id=SESSION, at_us=NOW)])
-        opened_store.claim("s2", LeaseHolder(token="t", pid=os.getpid(), host="here"))  # noqa: S106
+        opened_store.acquire_lease("s2", LeaseHolder(token="t", pid=os.getpid(), machine="here"))  # noqa: S106
         before = contents(there)
         done = cli("import", "--store", there, path)
         assert done.returncode == 1
@@ -269,19 +270,19 @@ def test_what_is_deleted_or_in_use_here_is_left_alone(store: Path, tmp_path: Pat
     assert done.stdout.count(b"extended") == 2
 
 
-def test_a_store_that_another_process_holds_is_said_to_be(store: Path, tmp_path: Path) -> None:
+def test_locked_store_is_reported(store: Path, tmp_path: Path) -> None:
     path = tmp_path / "b.rekindle"
     path.write_bytes(export(store, "s2", "--format", "bundle").stdout)
     there = tmp_path / "there.db"
     with SqliteStore(there) as opened_store:
         opened_store._db.execute("begin immediate")  # noqa: SLF001 - as a writer that hangs would
-        complaint = failing(cli("import", "--store", there, path))
-        assert complaint == f"rekindle: the store {there} is locked by another process\n"
+        error_output = failing(cli("import", "--store", there, path))
+        assert error_output == f"rekindle: the store {there} is locked by another process\n"
         opened_store._db.execute("rollback")  # noqa: SLF001
     assert contents(there) == []
 
 
-def test_hostile_ids_and_titles_are_shown_and_not_obeyed(tmp_path: Path) -> None:
+def test_control_characters_in_ids_and_titles_are_escaped(tmp_path: Path) -> None:
     evil = "../../etc\x1b[31m\n\u202e"
     path = tmp_path / "evil.db"
     with SqliteStore(path) as opened_store:
@@ -291,9 +292,9 @@ def test_hostile_ids_and_titles_are_shown_and_not_obeyed(tmp_path: Path) -> None
     assert done.stdout == b"new\t../../etc\\x1b[31m \xef\xbf\xbd\t1\t(no title)\n"
     lines = gzip.decompress(bundle).splitlines(keepends=True)
     lines[2] = lines[2].replace(b'"prompt"', b'"\\u001b[31m"', 1)
-    complaint = failing(cli("import", "--store", tmp_path / "t.db", "-", given=b"".join(lines)))
-    assert "\\x1b[31m" in complaint
-    assert "\x1b" not in complaint
+    error_output = failing(cli("import", "--store", tmp_path / "t.db", "-", given=b"".join(lines)))
+    assert "\\x1b[31m" in error_output
+    assert "\x1b" not in error_output
     for form in ("markdown", "html", "json", "acp"):
         shown = export(tmp_path / "there.db", evil, "--format", form)
         assert shown.returncode == 0
@@ -301,21 +302,21 @@ def test_hostile_ids_and_titles_are_shown_and_not_obeyed(tmp_path: Path) -> None
         assert "\u202e" not in shown.stdout.decode()
 
 
-def test_an_interrupted_import_ends_quietly_and_leaves_nothing(tmp_path: Path) -> None:
+def test_interrupted_import_is_silent_and_leaves_nothing(tmp_path: Path) -> None:
     there = tmp_path / "there.db"
-    process = subprocess.Popen(
+    process = warm_start.Popen(
         [*REKINDLE, "import", "--store", there, "-"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
     assert process.stdin is not None
-    # A pipe holds no more than that, so when all of it is written, somebody reads.
+    # A pipe holds no more than this, so the import reads once all of it is written.
     process.stdin.write(b'{"rekindle":"bundle","version":1}\n' + b"x" * 200_000)
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
-    shown, complaint = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, shown, complaint) == (130, b"", b"")
+    shown, error_output = process.communicate(timeout=TIMEOUT)
+    assert (process.returncode, shown, error_output) == (130, b"", b"")
     assert not there.exists()
 
 

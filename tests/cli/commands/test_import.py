@@ -15,17 +15,18 @@ from typing import Any
 
 import pytest
 
+import warm_start
 from claude_files import CWD, SESSION, ClaudeFile, everything
 from other_user import as_stranger
 from pty_terminal import Terminal
 from rekindle.cli import tool_import
 from rekindle.cli.main import main
 from rekindle.cli.store_access import short_id
-from rekindle.cli.tool_import import rest
+from rekindle.cli.tool_import import pause_after
 from rekindle.model import LeaseHolder, Opened, Page
 from rekindle.store.memory import MemoryStore
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
 OTHER = SESSION.replace("1", "2")
@@ -33,7 +34,7 @@ OTHER = SESSION.replace("1", "2")
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """Return a home with two sessions, of two projects."""
+    """Return a home with two sessions of two projects."""
     for session, cwd in ((SESSION, CWD), (OTHER, "/home/user/other")):
         it = ClaudeFile(session, cwd)
         it.turn(1)
@@ -46,10 +47,10 @@ def environ(home: Path) -> dict[str, str]:
     return {"HOME": str(home), "PATH": path, "REKINDLE_STORE": str(home / "s.db")}
 
 
-def cli(home: Path, *words: str | Path) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [*REKINDLE, "import", *words],
-        env=environ(home), cwd=home, capture_output=True, text=True, timeout=PATIENCE, check=False,
+def cli(home: Path, *arguments: str | Path) -> tuple[int, str, str]:
+    done = warm_start.run(
+        [*REKINDLE, "import", *arguments],
+        env=environ(home), cwd=home, capture_output=True, text=True, timeout=TIMEOUT, check=False,
     )  # fmt: skip
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout, done.stderr
@@ -61,18 +62,20 @@ def rows(printed: str) -> list[list[str]]:
 
 def stored(home: Path) -> set[str]:
     with SqliteStore(home / "s.db", create=False) as store:
-        return {it.id for it in store.sessions(Page(with_archived=True, with_unopened=True))}
+        return {
+            session.id for session in store.sessions(Page(with_archived=True, with_unopened=True))
+        }
 
 
 @pytest.mark.parametrize("source", ["claude", "all"])
-def test_a_tools_sessions_are_imported_and_told(home: Path, source: str) -> None:
+def test_imported_sessions_are_reported(home: Path, source: str) -> None:
     code, out, said = cli(home, source)
     assert (code, said) == (0, "Claude Code: 2 sessions: 2 new\n")
     assert rows(out) == [["new", SESSION, "3", "Question 1"], ["new", OTHER, "3", "Question 1"]]
     assert cli(home, source) == (0, "", "Claude Code: 2 sessions: 2 unchanged\n")
 
 
-def test_what_is_passed_over_is_told(home: Path) -> None:
+def test_skipped_sessions_are_reported(home: Path) -> None:
     path = everything().write(home)
     path.write_bytes(path.read_bytes() + b"torn\n{")
     child = path.with_suffix("") / "subagents" / "agent-a.jsonl"
@@ -91,7 +94,7 @@ def test_what_is_passed_over_is_told(home: Path) -> None:
     ]
 
 
-def test_a_dry_run_tells_and_makes_nothing(home: Path) -> None:
+def test_dry_run_reports_and_changes_nothing(home: Path) -> None:
     code, out, said = cli(home, "claude", "--dry-run")
     assert (code, said) == (0, "Claude Code: 2 sessions: 2 new (nothing was changed)\n")
     assert len(rows(out)) == 2
@@ -100,7 +103,7 @@ def test_a_dry_run_tells_and_makes_nothing(home: Path) -> None:
     assert "2 unchanged" in cli(home, "claude", "--dry-run")[2]
 
 
-def test_only_those_of_a_project_or_changed_lately(home: Path) -> None:
+def test_import_filters_by_folder_and_time(home: Path) -> None:
     old = ClaudeFile(OTHER, "/home/user/other").path(home)
     os.utime(old, (0, 0))
     assert [row[1] for row in rows(cli(home, "claude", "--since", "3d")[1])] == [SESSION]
@@ -110,14 +113,14 @@ def test_only_those_of_a_project_or_changed_lately(home: Path) -> None:
     assert cli(home, "claude", "--cwd", "/home/user-other")[2] == "Claude Code: 0 sessions\n"
 
 
-def test_another_project_whose_folder_is_called_the_same_is_another(home: Path) -> None:
+def test_folders_with_the_same_encoded_name_are_distinguished(home: Path) -> None:
     it = ClaudeFile(OTHER, "/home/user-project")
     it.turn(1)
     assert it.write(home).parent == ClaudeFile().path(home).parent
     assert [row[1] for row in rows(cli(home, "claude", "--cwd", CWD)[1])] == [SESSION]
 
 
-def test_a_file_or_a_folder_is_imported_wherever_it_is(home: Path, tmp_path: Path) -> None:
+def test_import_reads_any_file_or_folder(home: Path, tmp_path: Path) -> None:
     path = ClaudeFile().path(home)
     moved = tmp_path / "elsewhere" / "talk.jsonl"
     moved.parent.mkdir()
@@ -127,7 +130,7 @@ def test_a_file_or_a_folder_is_imported_wherever_it_is(home: Path, tmp_path: Pat
     assert [row[1] for row in rows(cli(home, home / ".claude")[1])] == [OTHER]
 
 
-def test_what_nobody_knows_is_refused(home: Path) -> None:
+def test_unknown_sources_are_refused(home: Path) -> None:
     (home / "x.jsonl").write_text('{"a":1}\n')
     code, _, said = cli(home, "x.jsonl")
     assert code == 1
@@ -143,27 +146,27 @@ def test_what_nobody_knows_is_refused(home: Path) -> None:
     assert not (home / "s.db").exists()
 
 
-def test_a_tool_that_is_not_here_is_named_with_where_it_would_be(tmp_path: Path) -> None:
+def test_missing_tool_is_reported_with_its_expected_path(tmp_path: Path) -> None:
     code, _, said = cli(tmp_path, "claude")
     assert code == 1
     assert f"Claude Code has no sessions here: there is no folder {tmp_path}/.claude" in said
     assert cli(tmp_path, "all")[::2] == (0, "rekindle: none of the tools has sessions here\n")
 
 
-def test_who_interrupts_is_told_that_nothing_was_in_vain(
+def test_interrupted_import_reports_that_progress_is_kept(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tool_import, "_take", interrupt)
+    monkeypatch.setattr(tool_import, "_import_changed", interrupt)
     path = home / ".claude"
     assert main(["import", "--store", str(home / "s.db"), str(path)]) == 130
     assert capsys.readouterr().err.startswith("rekindle: interrupted: what was imported stays")
 
 
 @pytest.mark.parametrize("columns", [60, 100])
-def test_on_a_terminal_a_session_takes_one_line(home: Path, columns: int) -> None:
+def test_terminal_shows_one_line_per_session(home: Path, columns: int) -> None:
     it = ClaudeFile()
     it.user("A long question, with many words. " * 10)
     it.write(home)
@@ -175,19 +178,19 @@ def test_on_a_terminal_a_session_takes_one_line(home: Path, columns: int) -> Non
 
 
 @pytest.mark.parametrize(
-    ("words", "complaint"),
+    ("arguments", "error_output"),
     [
         (("-", "--watch"), "are for sessions of other tools"),
         (("claude", "--watch", "--dry-run"), "do not go together"),
         (("claude", "--since", "soon"), "not a time"),
     ],
 )
-def test_wrong_usage_ends_with_2(home: Path, words: tuple[str, ...], complaint: str) -> None:
-    code, _, said = cli(home, *words)
-    assert (code, complaint in said) == (2, True)
+def test_wrong_usage_ends_with_2(home: Path, arguments: tuple[str, ...], error_output: str) -> None:
+    code, _, said = cli(home, *arguments)
+    assert (code, error_output in said) == (2, True)
 
 
-def test_one_that_cannot_be_read_keeps_no_other_out(home: Path) -> None:
+def test_unreadable_session_does_not_stop_the_import(home: Path) -> None:
     if os.geteuid() == 0:
         pytest.skip("nothing is unreadable to root")
     ClaudeFile().path(home).chmod(0)
@@ -196,7 +199,7 @@ def test_one_that_cannot_be_read_keeps_no_other_out(home: Path) -> None:
     assert "Permission denied" in said
 
 
-def test_a_tool_that_nobody_may_look_at_keeps_no_other_out(
+def test_unreadable_tool_folder_does_not_stop_the_import(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with TemporaryDirectory() as folder:
@@ -217,7 +220,7 @@ def test_a_tool_that_nobody_may_look_at_keeps_no_other_out(
     ]
 
 
-def test_json_is_as_documented(home: Path) -> None:
+def test_json_matches_the_documentation(home: Path) -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     shown = re.search(r"## `rekindle import --json`.*?```json\n(.*?)```", text, re.DOTALL)
     assert shown is not None
@@ -233,10 +236,10 @@ def test_json_is_as_documented(home: Path) -> None:
 
 
 class Watcher:
-    """A process that watches; every wait for a line of it is bounded."""
+    """A process with `--watch`. Every wait for a line is bounded."""
 
     def __init__(self, home: Path, source: str = "claude") -> None:
-        self.process = subprocess.Popen(
+        self.process = warm_start.Popen(
             [*REKINDLE, "import", source, "--watch"],
             env=environ(home), cwd=home, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True,
@@ -252,21 +255,21 @@ class Watcher:
         self._lines.put("")
 
     def until(self, begin: str) -> str:
-        """Return the next line that begins so."""
-        while not (line := self._lines.get(timeout=PATIENCE)).startswith(begin):
+        """Return the next line with this beginning."""
+        while not (line := self._lines.get(timeout=TIMEOUT)).startswith(begin):
             assert line, f"it ended before it said {begin!r}"
         return line
 
     def end(self) -> tuple[int, str]:
-        """Interrupt it; return its exit code, and what it says then."""
+        """Interrupt the process; return its exit code, and its last output."""
         self.process.send_signal(signal.SIGINT)
-        code = self.process.wait(PATIENCE)
-        return code, self._lines.get(timeout=PATIENCE)
+        code = self.process.wait(TIMEOUT)
+        return code, self._lines.get(timeout=TIMEOUT)
 
     def close(self) -> None:
         self.process.kill()
-        self.process.wait(PATIENCE)
-        self._reader.join(PATIENCE)
+        self.process.wait(TIMEOUT)
+        self._reader.join(TIMEOUT)
         assert self.process.stdout
         self.process.stdout.close()
 
@@ -278,7 +281,7 @@ def watcher(home: Path) -> Iterator[Watcher]:
     it.close()
 
 
-def test_what_changes_is_imported_until_ctrl_c(home: Path, watcher: Watcher) -> None:
+def test_watch_imports_changes_until_ctrl_c(home: Path, watcher: Watcher) -> None:
     watcher.until("rekindle: watching; Ctrl-C ends it")
     it = ClaudeFile()
     it.turn(1)
@@ -295,7 +298,7 @@ def test_what_changes_is_imported_until_ctrl_c(home: Path, watcher: Watcher) -> 
 
 
 @pytest.mark.parametrize("tool", ["all", "claude"])
-def test_a_tool_that_is_used_for_the_first_time_is_watched_too(tmp_path: Path, tool: str) -> None:
+def test_watch_notices_a_tool_that_appears_later(tmp_path: Path, tool: str) -> None:
     with closing(Watcher(tmp_path, tool)) as watcher:
         watcher.until("rekindle: watching")
         it = ClaudeFile()
@@ -305,15 +308,15 @@ def test_a_tool_that_is_used_for_the_first_time_is_watched_too(tmp_path: Path, t
         assert watcher.end() == (0, "")
 
 
-def test_whoever_watches_rests_but_not_for_long() -> None:
-    assert [rest(took) for took in (0.0, 0.5, 600.0)] == [1.0, 10.0, 60.0]
+def test_watch_uses_little_cpu_and_stays_responsive() -> None:
+    assert [pause_after(took) for took in (0.0, 0.5, 600.0)] == [1.0, 10.0, 60.0]
 
 
-def test_a_session_in_use_is_imported_when_it_is_free_again(home: Path, watcher: Watcher) -> None:
+def test_watch_imports_a_session_once_its_lease_is_free(home: Path, watcher: Watcher) -> None:
     watcher.until("rekindle: watching")
-    holder = LeaseHolder(token="t", pid=os.getpid(), host="here")  # noqa: S106 - no password
+    holder = LeaseHolder(token="t", pid=os.getpid(), machine="here")  # noqa: S106 - no password
     with SqliteStore(home / "s.db") as store:
-        store.claim(SESSION, holder)
+        store.acquire_lease(SESSION, holder)
         it = ClaudeFile()
         it.turn(1)
         it.turn(2)
@@ -325,10 +328,10 @@ def test_a_session_in_use_is_imported_when_it_is_free_again(home: Path, watcher:
     assert "1 updated" in cli(home, "claude")[2]
 
 
-def test_a_session_keeps_its_short_id_beside_what_hangs_on_it() -> None:
+def test_short_id_is_unique_despite_child_sessions() -> None:
     store = MemoryStore()
     ids = [SESSION, f"{SESSION}.agent-1", f"{SESSION}~0123456789ab"]
-    store.write([Opened(session_id=it, at_us=1) for it in ids])
-    shown = [short_id(store, it) for it in ids]
+    store.write([Opened(session_id=item, at_us=1) for item in ids])
+    shown = [short_id(store, item) for item in ids]
     assert shown[0] == SESSION[:8]
-    assert [store.find(it).id for it in shown] == ids
+    assert [store.find(item).id for item in shown] == ids

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+import warm_start
 from command_runs import STYLE, run, show, terminal
 from rekindle.model import (
     AgentIdentity,
@@ -24,7 +25,7 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 HOUR = 3_600_000_000
 NOW = time.time_ns() // 1000
@@ -40,7 +41,7 @@ TITLES = {
 
 
 def entry(session: str, kind: Kind, line: bytes = b"{}") -> EntryBatch:
-    # So long ago that it moves no session in the list.
+    # Old enough to keep the order of the list.
     return EntryBatch(session_id=session, side=Side.AGENT, kind=kind, at_us=1, data=line)
 
 
@@ -51,9 +52,9 @@ def path(tmp_path: Path) -> Path:
     with SqliteStore(path) as store:
         for number, (name, title) in enumerate(TITLES.items()):
             at_us = NOW - number * HOUR
-            told = Titled(session_id=name, at_us=at_us, source=TitleSource.AGENT, title=title)
+            output = Titled(session_id=name, at_us=at_us, source=TitleSource.AGENT, title=title)
             cwd = "/home/user/projects/parser/packages/inner"
-            store.write([Opened(session_id=name, at_us=at_us, agent=agent, cwd=cwd), told])
+            store.write([Opened(session_id=name, at_us=at_us, agent=agent, cwd=cwd), output])
             store.write([Counted(session_id=name, at_us=at_us, turns=number)])
         store.write([entry("bbbbbbbb-cjk", Kind.PROMPT)])
     return path
@@ -66,7 +67,7 @@ def listed(path: Path, *options: str | Path, cwd: Path | None = None) -> list[st
 
 
 @pytest.mark.parametrize("columns", [200, 120, 80, 60, 40, 25, 12, 3])
-def test_the_table_fits_the_terminal_whatever_is_in_it(path: Path, columns: int) -> None:
+def test_table_fits_any_terminal_width(path: Path, columns: int) -> None:
     shown = show("list", "--store", path, columns=columns)
     plain = STYLE.sub("", shown)
     table = plain.splitlines()[: len(TITLES) + 1]
@@ -83,22 +84,23 @@ def test_the_table_fits_the_terminal_whatever_is_in_it(path: Path, columns: int)
         assert r"a \x1b[31mred\x1b]0;owned\x07\x9b2J" in table[4]
 
 
-def test_sessions_that_are_live_interrupted_or_archived_are_marked(path: Path) -> None:
+def test_table_marks_live_interrupted_and_archived_sessions(path: Path) -> None:
     with SqliteStore(path) as store:
-        store.claim("aaaaaaaa-plain", LeaseHolder(token="t", pid=os.getpid(), host="here"))  # noqa: S106
+        holder = LeaseHolder(token="t", pid=os.getpid(), machine="here")  # noqa: S106
+        store.acquire_lease("aaaaaaaa-plain", holder)
         store.write([Archived(session_id="cccccccc-emoji", at_us=NOW)])
         shown = STYLE.sub("", show("list", "--store", path, "--all")).splitlines()
         assert [line[0] for line in shown[1:5]] == ["●", "!", "▪", " "]
         assert shown[7] == "▪ archived  ! interrupted  ● live"
         states = json.loads(run("list", "--store", path, "--json").stdout)
-        assert [it["state"] for it in states[:3]] == ["live", "interrupted", "idle"]
+        assert [state["state"] for state in states[:3]] == ["live", "interrupted", "idle"]
         rows = run("list", "--store", path).stdout.splitlines()
         assert [row.split("\t")[-1] for row in rows[:3]] == ["live", "interrupted", "idle"]
         plain = show("list", "--store", path, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
         assert STYLE.sub("", plain).splitlines()[1].startswith("* aaaaaaaa")
 
 
-def test_colour_is_for_terminals_that_want_it(path: Path) -> None:
+def test_colour_depends_on_terminal_and_environment(path: Path) -> None:
     assert STYLE.search(show("list", "--store", path))
     for options, environment in (
         (["--no-color"], {}),
@@ -110,27 +112,29 @@ def test_colour_is_for_terminals_that_want_it(path: Path) -> None:
     assert "\x1b" not in run("list", "--store", path, TERM="xterm").stdout
 
 
-def test_a_table_says_that_there_are_more(path: Path) -> None:
+def test_table_reports_that_there_are_more(path: Path) -> None:
     shown = STYLE.sub("", show("list", "--store", path, "--limit", "3")).splitlines()
     assert shown[-1] == "the last 3: --limit N shows more"
     assert len(run("list", "--store", path, "--limit", "3").stdout.splitlines()) == 3
     assert "shows more" not in show("list", "--store", path, "--limit", "6")
 
 
-def test_a_screen_has_fifty_and_programs_get_all_of_them(tmp_path: Path) -> None:
+def test_terminal_lists_fifty_and_a_pipe_all(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
-        # With the same time, too, and more than are read at once.
+        # Some have the same time, and there are more than one batch.
         store.write([Opened(session_id=f"s{n}", at_us=n // 3, cwd="/p") for n in range(2100)])
     shown = STYLE.sub("", show("list", "--store", path)).splitlines()
     assert shown[-1] == "the last 50: --limit N shows more"
     listed = [line.split("\t")[0] for line in run("list", "--store", path).stdout.splitlines()]
     assert len(set(listed)) == len(listed) == 2100
-    assert [it["id"] for it in json.loads(run("list", "--store", path, "--json").stdout)] == listed
+    assert [
+        row["id"] for row in json.loads(run("list", "--store", path, "--json").stdout)
+    ] == listed
     assert len(run("list", "--store", path, "--limit", "1500").stdout.splitlines()) == 1500
 
 
-def test_here_is_the_project_around_the_current_folder(tmp_path: Path) -> None:
+def test_here_selects_the_git_repository(tmp_path: Path) -> None:
     path, home, project = tmp_path / "s.db", tmp_path / "home", tmp_path / "home" / "project"
     inner, beside = project / "a" / "b", tmp_path / "home" / "project-2"
     for folder in (inner, beside, project / ".git", home / ".git"):
@@ -152,7 +156,7 @@ def test_here_is_the_project_around_the_current_folder(tmp_path: Path) -> None:
     assert here(link) == ["a", "b", "project"]
 
 
-def test_what_is_put_away_is_listed_when_asked_for(path: Path) -> None:
+def test_archived_and_deleted_are_listed_on_request(path: Path) -> None:
     with SqliteStore(path) as store:
         store.write([Archived(session_id="aaaaaaaa-plain", at_us=NOW)])
         store.write([Archived(session_id="ffffffff-marks", at_us=NOW)])
@@ -168,19 +172,19 @@ def test_what_is_put_away_is_listed_when_asked_for(path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [["--cwd", ".", "--here"], ["--archived", "--deleted"]])
-def test_what_excludes_each_other_is_refused(path: Path, options: list[str]) -> None:
+def test_conflicting_options_are_refused(path: Path, options: list[str]) -> None:
     done = run("list", "--store", path, *options)
     assert done.returncode == 2
     assert "not allowed with" in done.stderr
 
 
-def test_a_reader_who_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+def test_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     path = tmp_path / "many.db"
     with SqliteStore(path) as store:
         store.write(
             [Opened(session_id=f"s{n}", at_us=n, cwd="/p" + "x" * 500) for n in range(1000)]
         )
-    with subprocess.Popen(
+    with warm_start.Popen(
         [*REKINDLE, "list", "--store", path, "--limit", "1000"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -189,19 +193,19 @@ def test_a_reader_who_has_seen_enough_is_no_error(tmp_path: Path) -> None:
         assert process.stderr
         assert process.stdout.readline().startswith(b"s999\t")
         process.stdout.close()
-        assert process.wait(PATIENCE) == 128 + 13
+        assert process.wait(TIMEOUT) == 128 + 13
         assert process.stderr.read() == b""
 
 
 @pytest.mark.parametrize("arguments", [["list", "--help"], ["list", "--nonsense"], ["--help"]])
-def test_help_that_nobody_reads_is_no_error(arguments: list[str]) -> None:
+def test_closed_pipe_during_help_is_not_an_error(arguments: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, *arguments],
         stdout=writing,
         stderr=subprocess.PIPE,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     os.close(writing)
@@ -210,13 +214,13 @@ def test_help_that_nobody_reads_is_no_error(arguments: list[str]) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
-def test_a_full_disk_behind_stdout_is_told_in_one_line(path: Path) -> None:
+def test_full_disk_at_stdout_is_reported_in_one_line(path: Path) -> None:
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
+        done = warm_start.run(
             [*REKINDLE, "list", "--store", path],
             stdout=full,
             stderr=subprocess.PIPE,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
             check=False,
         )
     assert done.returncode == 1
@@ -224,7 +228,7 @@ def test_a_full_disk_behind_stdout_is_told_in_one_line(path: Path) -> None:
     assert done.stderr == b"rekindle: No space left on device\n"
 
 
-def test_a_folder_that_is_gone_is_named_as_the_reason(path: Path, tmp_path: Path) -> None:
+def test_removed_current_folder_is_reported(path: Path, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     code = (
@@ -235,7 +239,7 @@ def test_a_folder_that_is_gone_is_named_as_the_reason(path: Path, tmp_path: Path
         [REKINDLE[0], "-c", code, "list", "--store", path, "--here"],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert done.returncode == 1
@@ -243,15 +247,15 @@ def test_a_folder_that_is_gone_is_named_as_the_reason(path: Path, tmp_path: Path
     assert "Traceback" not in done.stderr
 
 
-def test_a_terminal_is_left_as_it_was_found(path: Path) -> None:
+def test_terminal_settings_are_restored(path: Path) -> None:
     with terminal("list", "--store", path) as opened:
         assert opened.end() == 0
         assert opened.shown.count("\x1b[0m") == opened.shown.count("\x1b[") / 2
 
 
 @pytest.mark.parametrize("command", ["list", "list --json", "stats", "stats --json"])
-def test_a_closed_stdout_is_no_error(path: Path, command: str) -> None:
+def test_closed_stdout_is_not_an_error(path: Path, command: str) -> None:
     name, *options = command.split()
     shell = ["sh", "-c", '"$@" >&-', "sh", *REKINDLE, name, "--store", str(path), *options]
-    done = subprocess.run(shell, capture_output=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(shell, capture_output=True, timeout=TIMEOUT, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

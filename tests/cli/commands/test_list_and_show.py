@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import warm_start
 from rekindle.model import (
     AgentIdentity,
     Counted,
@@ -18,18 +19,18 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 HOUR = 3_600_000_000
 NOW = 1_700_000_000_000_000
 
 
 def cli(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm_start.run(
         [*REKINDLE, *arguments],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
         env=os.environ | environment,
     )
@@ -95,7 +96,7 @@ def store(tmp_path: Path) -> Path:
     return path
 
 
-def test_sessions_are_listed_the_last_used_first(store: Path) -> None:
+def test_list_is_sorted_by_last_use(store: Path) -> None:
     done = cli("list", "--store", store)
     assert (done.returncode, done.stderr) == (0, "")
     rows = [line.split("\t") for line in done.stdout.splitlines()]
@@ -117,13 +118,13 @@ def test_sessions_are_listed_the_last_used_first(store: Path) -> None:
         (["--limit", "1"], ["ses_two"]),
     ],
 )
-def test_sessions_can_be_chosen(store: Path, options: list[str], expected: list[str]) -> None:
+def test_list_filters(store: Path, options: list[str], expected: list[str]) -> None:
     done = cli("list", "--store", store, "--json", *options)
     assert done.returncode == 0
     assert [session["id"] for session in json.loads(done.stdout)] == expected
 
 
-def test_the_json_of_a_session_is_complete(store: Path) -> None:
+def test_list_json_has_all_fields(store: Path) -> None:
     session = json.loads(cli("list", "--store", store, "--json").stdout)[1]
     assert session == {
         "id": "ses_one",
@@ -146,7 +147,7 @@ def test_the_json_of_a_session_is_complete(store: Path) -> None:
     }
 
 
-def test_a_session_is_shown_by_the_beginning_of_its_id(store: Path) -> None:
+def test_show_accepts_an_id_prefix(store: Path) -> None:
     done = cli("show", "--store", store, "ses_o")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
@@ -165,13 +166,13 @@ def test_a_session_is_shown_by_the_beginning_of_its_id(store: Path) -> None:
     ]
 
 
-def test_a_turn_without_an_end_is_marked(store: Path) -> None:
+def test_interrupted_turn_is_marked(store: Path) -> None:
     assert cli("show", "--store", store, "ses_two").stdout.splitlines()[-1] == (
         "(cut off, or still going on)"
     )
 
 
-def test_a_session_is_shown_as_json(store: Path) -> None:
+def test_show_json(store: Path) -> None:
     shown = json.loads(cli("show", "--store", store, "ses_one", "--json").stdout)
     (turn,) = shown["conversation"]
     assert (turn["turn"], turn["stopReason"], turn["error"]) == (1, "max_tokens", None)
@@ -195,14 +196,14 @@ def test_a_session_is_shown_as_json(store: Path) -> None:
         ("", "no session '' in this store"),
     ],
 )
-def test_an_id_that_means_no_one_session_is_an_error(store: Path, session: str, words: str) -> None:
+def test_unknown_or_ambiguous_id_is_an_error(store: Path, session: str, words: str) -> None:
     done = cli("show", "--store", store, session)
     assert (done.returncode, done.stdout) == (1, "")
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_before_anything_is_recorded_there_are_no_sessions(tmp_path: Path) -> None:
+def test_missing_default_store_counts_as_empty(tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data"), "REKINDLE_STORE": ""}
     done = cli("list", **home)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "rekindle: no sessions\n")
@@ -211,14 +212,14 @@ def test_before_anything_is_recorded_there_are_no_sessions(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_store_that_is_not_where_the_user_says_is_an_error(tmp_path: Path) -> None:
+def test_missing_named_store_is_an_error(tmp_path: Path) -> None:
     done = cli("list", "--store", tmp_path / "none.db")
     assert done.returncode == 1
     assert done.stderr.startswith(f"rekindle: there is no store at {tmp_path / 'none.db'}: ")
 
 
 @pytest.mark.parametrize("prefix", ["", "sqlite:///"])
-def test_the_environment_names_the_store(store: Path, prefix: str) -> None:
+def test_store_from_the_environment(store: Path, prefix: str) -> None:
     done = cli("list", REKINDLE_STORE=f"{prefix}{store}")
     assert len(done.stdout.splitlines()) == 2
 
@@ -247,33 +248,33 @@ def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_the_version_is_told() -> None:
+def test_version_is_printed() -> None:
     assert cli("--version").stdout.startswith("rekindle 0.")
     assert "commands:" in cli("--help").stdout
 
 
-def test_a_reader_who_leaves_is_no_error(store: Path) -> None:
+def test_closed_pipe_is_not_an_error(store: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, "show", "--store", store, "ses_one"],
         stdout=writing,
         stderr=subprocess.PIPE,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (128 + 13, b"")
 
 
-def test_a_terminal_that_cannot_show_a_character_is_no_error(store: Path) -> None:
+def test_unencodable_character_is_not_an_error(store: Path) -> None:
     done = cli("show", "--store", store, "ses_one", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
     shown = cli("list", "--store", store, "--json", PYTHONIOENCODING="ascii")
     assert len(json.loads(shown.stdout)) == 2
 
 
-def test_content_of_unexpected_types_is_shown_as_well_as_can_be(tmp_path: Path) -> None:
+def test_content_of_unexpected_types_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "odd.db"
     with SqliteStore(path) as opened:
         opened.write(
@@ -288,7 +289,7 @@ def test_content_of_unexpected_types_is_shown_as_well_as_can_be(tmp_path: Path) 
         assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_what_the_system_refuses_is_told_in_one_line(tmp_path: Path) -> None:
+def test_system_error_is_reported_in_one_line(tmp_path: Path) -> None:
     done = cli("list", "--store", tmp_path / ("x" * 300))
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1

@@ -28,13 +28,13 @@ from rekindle.model import (
     Titled,
     TitleSource,
 )
-from rekindle.store.address import index_path
+from rekindle.store.sqlite.files import index_path
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.transcript.reducer import fold
 
 DAY = 24 * 3600 * 1_000_000
 NOW = time.time_ns() // 1000
-HOLDER = LeaseHolder(token="t", pid=os.getpid(), host="here")  # noqa: S106 - no password
+HOLDER = LeaseHolder(token="t", pid=os.getpid(), machine="here")  # noqa: S106 - no password
 
 
 def entry(session: str, kind: Kind, message: object, at_us: int) -> EntryBatch:
@@ -42,13 +42,13 @@ def entry(session: str, kind: Kind, message: object, at_us: int) -> EntryBatch:
     return EntryBatch(session_id=session, side=Side.AGENT, kind=kind, at_us=at_us, data=line)
 
 
-def turn(session: str, words: str, at_us: int) -> list[EntryBatch | Counted]:
+def turn(session: str, text: str, at_us: int) -> list[EntryBatch | Counted]:
     said = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "Yes."}}
     return [
         entry(
             session,
             Kind.PROMPT,
-            {"id": 1, "params": {"prompt": [{"type": "text", "text": words}]}},
+            {"id": 1, "params": {"prompt": [{"type": "text", "text": text}]}},
             at_us,
         ),
         entry(session, Kind.UPDATE, {"params": {"update": said}}, at_us),
@@ -59,19 +59,21 @@ def turn(session: str, words: str, at_us: int) -> list[EntryBatch | Counted]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Make a store with sessions of 0, 50, 100 and 400 days, and a stray one of 200."""
+    """Create a store with sessions of 0, 50, 100 and 400 days, and an unopened one of 200."""
     path = tmp_path / "s.db"
     agent = AgentIdentity(name="Fake", command=("fake",))
     with SqliteStore(path) as store:
         for days in (0, 50, 100, 400):
             name, at_us = f"ses_{days}", NOW - days * DAY
-            told = Titled(session_id=name, at_us=at_us, source=TitleSource.AGENT, title=f"T{days}")
+            output = Titled(
+                session_id=name, at_us=at_us, source=TitleSource.AGENT, title=f"T{days}"
+            )
             store.write(
                 [
                     Opened(
                         session_id=name, at_us=at_us, agent=agent, cwd="/p", directories=("/q",)
                     ),
-                    told,
+                    output,
                     *turn(name, "one", at_us),
                     *turn(name, "two", at_us),
                 ]
@@ -95,13 +97,13 @@ def session(path: Path, name: str) -> Session:
 
 def ids(path: Path, **page: object) -> list[str]:
     with SqliteStore(path, create=False) as store:
-        return sorted(it.id for it in store.sessions(Page(with_unopened=True, **page)))  # type: ignore[arg-type]
+        return sorted(item.id for item in store.sessions(Page(with_unopened=True, **page)))  # type: ignore[arg-type]
 
 
 ALL = ["ses_0", "ses_100", "ses_400", "ses_50", "ses_stray"]
 
 
-def test_a_title_that_a_person_gave_stays(path: Path, cli: Cli) -> None:
+def test_user_title_outlives_agent_titles(path: Path, cli: Cli) -> None:
     done = cli("rename", "ses_0", "Fix", "the  parser 👨‍👩‍👧")
     assert (done.returncode, done.stdout) == (0, "ses_0: T0 → Fix the parser 👨‍👩‍👧\n")
     with SqliteStore(path) as store:
@@ -114,7 +116,7 @@ def test_a_title_that_a_person_gave_stays(path: Path, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "complaint"),
+    ("arguments", "error_output"),
     [
         ([], "give a title, or --clear"),
         ([" "], "give a title, or --clear"),
@@ -124,16 +126,16 @@ def test_a_title_that_a_person_gave_stays(path: Path, cli: Cli) -> None:
         ([b"\xff"], "not text in UTF-8"),
     ],
 )
-def test_a_title_that_is_none_is_refused(
-    path: Path, cli: Cli, words: list[str | bytes], complaint: str
+def test_invalid_title_is_refused(
+    path: Path, cli: Cli, arguments: list[str | bytes], error_output: str
 ) -> None:
-    done = cli("rename", "ses_0", *words)
+    done = cli("rename", "ses_0", *arguments)
     assert done.returncode == 2
-    assert complaint in done.stderr
+    assert error_output in done.stderr
     assert session(path, "ses_0").title == "T0"
 
 
-def test_what_is_archived_comes_back(path: Path, cli: Cli) -> None:
+def test_unarchive_restores_an_archived_session(path: Path, cli: Cli) -> None:
     done = cli("archive", "ses_0", "ses_50", "ses_0")
     assert (done.returncode, done.stdout) == (0, "archived ses_0: T0\narchived ses_50: T50\n")
     assert ids(path, archived=True) == ["ses_0", "ses_50"]
@@ -141,7 +143,7 @@ def test_what_is_archived_comes_back(path: Path, cli: Cli) -> None:
     assert ids(path, archived=True) == ["ses_0"]
 
 
-def test_several_are_deleted_or_none(path: Path, cli: Cli) -> None:
+def test_delete_of_several_sessions_is_atomic(path: Path, cli: Cli) -> None:
     done = cli("delete", "ses_0", "nobody")
     assert (done.returncode, done.stdout) == (1, "")
     assert ids(path) == ALL
@@ -157,13 +159,13 @@ def test_several_are_deleted_or_none(path: Path, cli: Cli) -> None:
 @pytest.mark.parametrize(
     "command", [["rename", "ses_0", "x"], ["archive", "ses_0"], ["fork", "ses_0"]]
 )
-def test_what_is_in_use_can_be_renamed_archived_and_forked(
+def test_session_in_use_can_be_renamed_archived_and_forked(
     path: Path, cli: Cli, command: list[str]
 ) -> None:
     with SqliteStore(path) as store:
-        store.claim("ses_0", HOLDER)
+        store.acquire_lease("ses_0", HOLDER)
         assert cli(*command).returncode == 0
-        assert store.holder("ses_0") == HOLDER
+        assert store.lease_holder("ses_0") == HOLDER
 
 
 @pytest.mark.one_of(2)
@@ -177,7 +179,7 @@ def test_what_is_in_use_can_be_renamed_archived_and_forked(
         ["relocate", "ses_0", "/"],
     ],
 )
-def test_what_was_deleted_is_left_alone(path: Path, cli: Cli, command: list[str]) -> None:
+def test_deleted_session_cannot_be_changed(path: Path, cli: Cli, command: list[str]) -> None:
     with SqliteStore(path) as store:
         store.write([Deleted(session_id="ses_0", at_us=NOW)])
     done = cli(*command)
@@ -189,7 +191,7 @@ def test_what_was_deleted_is_left_alone(path: Path, cli: Cli, command: list[str]
     assert "was purged" in cli(*command).stderr
 
 
-def test_a_fork_has_the_same_record_and_a_life_of_its_own(path: Path, cli: Cli) -> None:
+def test_fork_copies_the_record_and_is_independent(path: Path, cli: Cli) -> None:
     done = cli("fork", "ses_0")
     assert (done.returncode, done.stderr) == (0, "")
     fork = session(path, done.stdout.strip())
@@ -199,7 +201,7 @@ def test_a_fork_has_the_same_record_and_a_life_of_its_own(path: Path, cli: Cli) 
         assert list(store.read(fork.id)) == list(store.read("ses_0"))
 
 
-def test_a_fork_may_end_with_a_turn(path: Path, cli: Cli) -> None:
+def test_fork_until_a_turn(path: Path, cli: Cli) -> None:
     fork = session(path, cli("fork", "ses_0", "--until", "1").stdout.strip())
     assert (fork.turns, fork.messages, fork.last_seq) == (1, 2, 3)
     with SqliteStore(path, create=False) as store:
@@ -231,7 +233,9 @@ def test_a_fork_may_end_with_a_turn(path: Path, cli: Cli) -> None:
         (["--older-than", "90d", "--here"], []),
     ],
 )
-def test_what_is_old_is_deleted(path: Path, cli: Cli, options: list[str], gone: list[str]) -> None:
+def test_prune_deletes_old_sessions(
+    path: Path, cli: Cli, options: list[str], gone: list[str]
+) -> None:
     done = cli("prune", *options, "--dry-run")
     assert done.returncode == 0
     assert sorted(line.split("\t")[0] for line in done.stdout.splitlines()) == gone
@@ -244,20 +248,20 @@ def test_what_is_old_is_deleted(path: Path, cli: Cli, options: list[str], gone: 
     assert done.stderr.startswith(expected)
 
 
-def test_what_is_in_use_or_archived_is_not_pruned(path: Path, cli: Cli) -> None:
+def test_prune_keeps_sessions_in_use_or_archived(path: Path, cli: Cli) -> None:
     with SqliteStore(path) as store:
-        store.claim("ses_100", HOLDER)
+        store.acquire_lease("ses_100", HOLDER)
         store.write([Archived(session_id="ses_400", at_us=NOW)])
         done = cli("prune", "--older-than", "90d", "--dry-run")
         assert done.stdout.count("\n") == 1
-        weight = store.weigh(["ses_stray"])
+        weight = store.entries_size(["ses_stray"])
         expected = f"would delete 1 session ({weight} B) (1 session in use left out)\n"
         assert done.stderr == expected
         cli("prune", "--older-than", "90d", "--archived", "--yes")
         assert ids(path, deleted=True, with_archived=True) == ["ses_400", "ses_stray"]
 
 
-def test_what_is_pruned_for_good_is_gone(path: Path, cli: Cli) -> None:
+def test_prune_now_purges(path: Path, cli: Cli) -> None:
     done = cli("prune", "--older-than", "90d", "--yes", "--now")
     assert done.stderr.startswith("purged 3 sessions (")
     assert [line.split("\t")[0] for line in done.stdout.splitlines()] == [
@@ -271,7 +275,7 @@ def test_what_is_pruned_for_good_is_gone(path: Path, cli: Cli) -> None:
     assert session(path, "ses_50").last_seq == 6
 
 
-def test_nobody_is_asked_where_nobody_is(path: Path, cli: Cli) -> None:
+def test_prune_without_terminal_needs_yes(path: Path, cli: Cli) -> None:
     done = cli("prune", "--older-than", "90d", typed="y\n")
     assert done.returncode == 2
     assert "nobody is here to be asked: give --yes to delete, or --dry-run" in done.stderr
@@ -290,9 +294,7 @@ def test_nobody_is_asked_where_nobody_is(path: Path, cli: Cli) -> None:
         ["--keep", "x"],
     ],
 )
-def test_a_prune_that_says_nothing_clear_is_refused(
-    path: Path, cli: Cli, options: list[str]
-) -> None:
+def test_prune_without_criteria_is_refused(path: Path, cli: Cli, options: list[str]) -> None:
     done = cli("prune", "--yes", *options)
     assert (done.returncode, done.stdout) == (2, "")
     assert ids(path) == ALL
@@ -302,13 +304,13 @@ def test_a_prune_that_says_nothing_clear_is_refused(
     ("typed", "code", "left"),
     [("y\n", 0, 2), ("YES\n", 0, 2), ("n\n", 1, 5), ("\n", 1, 5), ("\x04", 1, 5)],
 )
-def test_a_person_is_told_and_asked(path: Path, typed: str, code: int, left: int) -> None:
+def test_prune_asks_for_confirmation(path: Path, typed: str, code: int, left: int) -> None:
     with terminal("prune", "--store", path, "--older-than", "90d") as opened:
-        told = opened.read_until(lambda shown: "[y/N]" in shown)
-        rows = [line for line in STYLE.sub("", told).splitlines() if line.startswith("  ses_")]
+        output = opened.read_until(lambda shown: "[y/N]" in shown)
+        rows = [line for line in STYLE.sub("", output).splitlines() if line.startswith("  ses_")]
         assert [row.split()[0] for row in rows] == ["ses_100", "ses_stray", "ses_400"]
         assert rows[0].index("T100") == rows[1].index("(no title)") == rows[2].index("T400")
-        assert "delete 3 sessions (" in told
+        assert "delete 3 sessions (" in output
         opened.type(typed)
         assert opened.end() == code
         assert ("nothing was deleted" in opened.shown) is (code == 1)
@@ -316,7 +318,7 @@ def test_a_person_is_told_and_asked(path: Path, typed: str, code: int, left: int
 
 
 @pytest.mark.parametrize("how", ["--dry-run", "--yes", "--now"])
-def test_a_person_sees_a_table_of_what_goes(path: Path, how: str) -> None:
+def test_prune_shows_a_table_on_a_terminal(path: Path, how: str) -> None:
     options = ["--older-than", "90d", how, *["--yes"] * (how == "--now")]
     with terminal("prune", "--store", path, *options, COLUMNS="60") as opened:
         assert opened.end() == 0
@@ -326,7 +328,7 @@ def test_a_person_sees_a_table_of_what_goes(path: Path, how: str) -> None:
     assert max(map(len, shown[:4])) <= 60
 
 
-def test_a_person_may_interrupt_the_question(path: Path) -> None:
+def test_ctrl_c_at_the_confirmation_deletes_nothing(path: Path) -> None:
     with terminal("prune", "--store", path, "--older-than", "90d") as opened:
         opened.read_until(lambda shown: "[y/N]" in shown)
         opened.interrupt()
@@ -335,7 +337,7 @@ def test_a_person_may_interrupt_the_question(path: Path) -> None:
     assert ids(path) == ALL
 
 
-def test_the_figures_are_told(cli: Cli) -> None:
+def test_stats_prints_the_figures(cli: Cli) -> None:
     cli("archive", "ses_0")
     cli("delete", "ses_400")
     done = cli("stats", "--weeks", "2", COLUMNS="60")
@@ -354,7 +356,7 @@ def test_the_figures_are_told(cli: Cli) -> None:
     assert "#" in cli("stats", PYTHONIOENCODING="ascii").stdout
 
 
-def test_an_empty_store_has_no_figures(tmp_path: Path) -> None:
+def test_stats_of_an_empty_store(tmp_path: Path) -> None:
     SqliteStore(tmp_path / "s.db").close()
     done = run("stats", "--store", tmp_path / "s.db")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "rekindle: no sessions\n")
@@ -362,7 +364,7 @@ def test_an_empty_store_has_no_figures(tmp_path: Path) -> None:
     assert run("stats", "--store", tmp_path / "s.db", "--weeks", "0").returncode == 2
 
 
-def test_space_is_given_back(path: Path, cli: Cli) -> None:
+def test_compact_reclaims_space(path: Path, cli: Cli) -> None:
     with SqliteStore(path) as store:
         store.write([entry("ses_0", Kind.UPDATE, "x" * 3_000_000, NOW)])
         store.write([Deleted(session_id="ses_0", at_us=NOW - 31 * DAY)])
@@ -378,7 +380,7 @@ def test_space_is_given_back(path: Path, cli: Cli) -> None:
     assert cli("compact").stdout.endswith(": nothing to give back\n")
 
 
-def test_the_index_for_searching_is_compacted_too(path: Path, cli: Cli) -> None:
+def test_compact_includes_the_search_index(path: Path, cli: Cli) -> None:
     assert cli("search", "two").stdout.count("\n") == 4
     assert cli("delete", "ses_100", "ses_400", "--now").returncode == 0
     with closing(apsw.Connection(str(index_path(path)))) as index:
@@ -402,15 +404,15 @@ NEEDS_SESSION = {
 
 @pytest.mark.one_of(2)
 @pytest.mark.parametrize("command", NEEDS_SESSION)
-def test_an_id_that_means_no_one_session_is_an_error(cli: Cli, command: str) -> None:
-    for given, complaint in (
+def test_unknown_or_ambiguous_id_is_an_error(cli: Cli, command: str) -> None:
+    for given, error_output in (
         ("nobody", "no session 'nobody' in this store: `rekindle list"),
         ("ses_", "'ses_' fits 5 sessions (ses_0, ses_100, ses_400, …): give more of the id"),
         ("", "no session '' in this store"),
     ):
         done = cli(command, given, *NEEDS_SESSION[command])
         assert (done.returncode, done.stdout) == (1, "")
-        assert complaint in done.stderr
+        assert error_output in done.stderr
         assert done.stderr.count("\n") == 1
     done = cli(command, b"\xff", *NEEDS_SESSION[command])
     assert done.returncode == 2
@@ -421,7 +423,7 @@ def test_an_id_that_means_no_one_session_is_an_error(cli: Cli, command: str) -> 
 @pytest.mark.parametrize(
     "command", [*NEEDS_SESSION, "prune --yes --keep 1", "compact", "stats", "list"]
 )
-def test_a_store_that_is_not_there_or_no_store_is_said_to_be(tmp_path: Path, command: str) -> None:
+def test_missing_or_invalid_store_is_reported(tmp_path: Path, command: str) -> None:
     name, *options = command.split()
     rest = ["ses", *NEEDS_SESSION[name]] if name in NEEDS_SESSION else []
     none = tmp_path / "none.db"
@@ -437,9 +439,7 @@ def test_a_store_that_is_not_there_or_no_store_is_said_to_be(tmp_path: Path, com
 
 
 @pytest.mark.parametrize("command", ["archive ses_0", "compact"])
-def test_a_store_that_another_process_holds_is_waited_for_and_said_to_be(
-    path: Path, cli: Cli, command: str
-) -> None:
+def test_locked_store_is_waited_for_and_reported(path: Path, cli: Cli, command: str) -> None:
     with SqliteStore(path) as store:
         store.write([Deleted(session_id="ses_0", at_us=1)])
         store.purge("ses_0")
@@ -453,6 +453,6 @@ def test_a_store_that_another_process_holds_is_waited_for_and_said_to_be(
     assert ids(path) == ALL
 
 
-def test_every_command_is_told_of_in_the_readme() -> None:
+def test_readme_lists_every_command() -> None:
     readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
     assert [name for name in COMMANDS if f"rekindle {name}" not in readme] == []

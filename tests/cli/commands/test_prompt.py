@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+import warm_start
 from prepared_sessions import HARMFUL, STOPPING, alter, cli, record
 from pty_terminal import Terminal
 from rekindle.model import Deleted, LeaseHolder
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE, is_running
+from stdio_client import REKINDLE, TIMEOUT, is_running
 
 
 @pytest.fixture
@@ -22,11 +23,11 @@ def store(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def session(store: Path, tmp_path: Path) -> str:
-    """Return a session with the example agent, which has forgotten it."""
+    """Return a recorded session of the example agent, which does not remember it."""
     return record(store, tmp_path, "My name is Ada.")
 
 
-def test_the_answer_is_all_that_is_printed(store: Path, session: str) -> None:
+def test_only_the_answer_is_printed(store: Path, session: str) -> None:
     done = cli("prompt", "--store", store, session[:12], "What did I say first?")
     assert (done.returncode, done.stdout) == (0, "You said first: My name is Ada.\n")
     assert done.stderr.startswith("rekindle: the agent did not remember")
@@ -39,34 +40,32 @@ def test_the_answer_is_all_that_is_printed(store: Path, session: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "stdin", "said"),
+    ("arguments", "stdin", "said"),
     [
         (["Explain", "this:"], "a\nb\n", "Explain this:\n\na\nb"),
         ([], "from a pipe\n", "from a pipe"),
         (["from arguments"], "", "from arguments"),
     ],
 )
-def test_what_is_piped_in_is_said_too(
-    store: Path, session: str, words: list[str], stdin: str, said: str
+def test_piped_text_is_added_to_the_prompt(
+    store: Path, session: str, arguments: list[str], stdin: str, said: str
 ) -> None:
-    done = cli("prompt", "--store", store, session, *words, stdin=stdin)
+    done = cli("prompt", "--store", store, session, *arguments, stdin=stdin)
     assert done.stdout == f"You said: {said}. That makes 2 messages so far.\n"
 
 
-def test_the_session_may_be_the_last_one_or_have_a_title(
-    store: Path, session: str, tmp_path: Path
-) -> None:
+def test_session_is_chosen_as_last_or_by_title(store: Path, session: str, tmp_path: Path) -> None:
     asking = ["prompt", "--store", store, "how many prompts"]
     expected = "You sent 1 prompt before this one.\n"
     assert cli(*asking, "--last", cwd=tmp_path).stdout == expected
     by_title = cli("prompt", "--store", store, "--title", "ADA", "what did I say first")
     assert by_title.stdout == "You said first: My name is Ada.\n"
     listed = json.loads(cli("list", "--store", store, "--json").stdout)
-    assert [(it["id"], it["turns"]) for it in listed] == [(session, 3)]
+    assert [(row["id"], row["turns"]) for row in listed] == [(session, 3)]
 
 
-def test_a_title_that_fits_several_sessions_lists_them(store: Path, tmp_path: Path) -> None:
-    ids = [record(store, tmp_path, f"The {it} one") for it in ("first", "second")]
+def test_ambiguous_title_lists_the_sessions(store: Path, tmp_path: Path) -> None:
+    ids = [record(store, tmp_path, f"The {item} one") for item in ("first", "second")]
     done = cli("prompt", "--store", store, "--title", "one", "Hello")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("rekindle: 2 titles have 'one' in them: give more of it, or an")
@@ -92,15 +91,15 @@ def stopping(store: Path, tmp_path: Path) -> str:
         ("something_new", 7),
     ],
 )
-def test_the_exit_code_tells_the_stop_reason(
+def test_exit_code_depends_on_the_stop_reason(
     store: Path, stopping: str, reason: str, code: int
 ) -> None:
     done = cli("prompt", "--store", store, stopping, reason)
     assert done.returncode == code
-    assert not any(it in done.stdout + done.stderr for it in HARMFUL)
+    assert not any(sequence in done.stdout + done.stderr for sequence in HARMFUL)
 
 
-def test_permissions_are_refused_unless_somebody_said_yes(store: Path, stopping: str) -> None:
+def test_permission_without_terminal_needs_yes(store: Path, stopping: str) -> None:
     refused = cli("prompt", "--store", store, stopping, "end_turn")
     assert refused.stdout.endswith("it.\n\nno!\n")
     assert refused.stderr.startswith("rekindle: refused, because nobody said --yes: Do\\x1b]0;")
@@ -109,33 +108,33 @@ def test_permissions_are_refused_unless_somebody_said_yes(store: Path, stopping:
     assert allowed.stderr == ""
 
 
-def test_on_a_terminal_permissions_are_asked(store: Path, stopping: str) -> None:
+def test_permission_is_asked_on_a_terminal(store: Path, stopping: str) -> None:
     with Terminal("prompt", "--store", store, stopping, "refusal") as terminal:
         terminal.wait_for("2  Never (n)")
         terminal.type("2")
         terminal.wait_for("no!")
         assert terminal.end() == 5
         assert "(refusal)" in terminal.shown
-        assert not any(it in terminal.raw for it in HARMFUL)
+        assert not any(sequence in terminal.raw for sequence in HARMFUL)
 
 
-def test_the_whole_turn_is_printed_as_json(store: Path, session: str) -> None:
+def test_json_has_the_whole_turn(store: Path, session: str) -> None:
     done = cli("prompt", "--store", store, session, "--json", "--yes", "Edit")
     turn = json.loads(done.stdout)
     assert (turn["sessionId"], turn["stopReason"], turn["error"]) == (session, "end_turn", None)
-    kinds = [(it["type"], it.get("permission")) for it in turn["items"]]
+    kinds = [(item["type"], item.get("permission")) for item in turn["items"]]
     expected = ["message", "handover", "tool_call", "message"]
     assert [kind for kind, _ in kinds] == expected
     assert kinds[2] == ("tool_call", "Allow once")
 
 
-def test_another_command_can_be_given(store: Path, session: str) -> None:
+def test_agent_command_can_be_given(store: Path, session: str) -> None:
     done = cli("prompt", "--store", store, session, "max_tokens", "--", *STOPPING)
     assert done.returncode == 3
 
 
 @pytest.mark.parametrize(
-    ("command", "code", "words"),
+    ("command", "code", "text"),
     [
         (["agent", "--token", "***"], 2, "had secrets, which are never recorded (agent --token **"),
         (["env", "API_KEY=***", "agent"], 2, "give the whole command after --"),
@@ -143,28 +142,28 @@ def test_another_command_can_be_given(store: Path, session: str) -> None:
         (["false"], 1, "the agent exited with 1 before it "),
     ],
 )
-def test_a_command_that_cannot_be_used_is_told(
-    store: Path, session: str, command: list[str], code: int, words: str
+def test_unusable_agent_command_is_reported(
+    store: Path, session: str, command: list[str], code: int, text: str
 ) -> None:
     alter(store, session, *command)
     done = cli("prompt", "--store", store, session, "Hello")
     assert (done.returncode, done.stdout) == (code, "")
-    assert words in done.stderr
+    assert text in done.stderr
     assert done.stderr.count("rekindle:") == 1
     assert "Traceback" not in done.stderr
 
 
-def test_a_folder_that_is_gone_is_told(store: Path, session: str) -> None:
+def test_missing_session_folder_is_reported(store: Path, session: str) -> None:
     alter(store, session, "x", cwd="/no/such/folder")
     done = cli("prompt", "--store", store, session, "Hello")
     assert done.returncode == 1
     assert "the session's folder /no/such/folder is gone: `rekindle relocate" in done.stderr
 
 
-def test_a_session_that_is_deleted_or_in_use_is_told(store: Path, session: str) -> None:
-    holder = LeaseHolder(token="t", pid=os.getpid(), host="here")  # noqa: S106 - not that kind
+def test_deleted_or_leased_session_is_reported(store: Path, session: str) -> None:
+    holder = LeaseHolder(token="t", pid=os.getpid(), machine="here")  # noqa: S106 - not that kind
     with SqliteStore(store) as opened:
-        opened.claim(session, holder)
+        opened.acquire_lease(session, holder)
         done = cli("prompt", "--store", store, session, "Hello")
         assert (done.returncode, done.stdout) == (1, "")
         assert f"is in use by process {os.getpid()} on here" in done.stderr
@@ -176,7 +175,7 @@ def test_a_session_that_is_deleted_or_in_use_is_told(store: Path, session: str) 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "text"),
     [
         (["prompt"], "nothing to send"),
         (["prompt", "--last", "--title", "x", "hello"], "not allowed with"),
@@ -185,23 +184,23 @@ def test_a_session_that_is_deleted_or_in_use_is_told(store: Path, session: str) 
         (["new"], "needs a terminal"),
     ],
 )
-def test_wrong_usage_ends_with_2(arguments: list[str], words: str) -> None:
+def test_wrong_usage_ends_with_2(arguments: list[str], text: str) -> None:
     done = cli(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    assert words in done.stderr
+    assert text in done.stderr
     assert "usage: rekindle" in done.stderr
 
 
 def test_ctrl_c_cancels_the_turn(store: Path, session: str) -> None:
-    with _slow(store, session) as process:
+    with _start_slow_turn(store, session) as process:
         process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE) == 130
+        assert process.wait(TIMEOUT) == 130
     shown = cli("show", "--store", store, session).stdout
     assert shown.endswith("I am waiting until you cancel.\n(cancelled)\n")
 
 
-def test_an_agent_that_does_not_stop_is_left_by_a_second_ctrl_c(store: Path, stopping: str) -> None:
-    with _slow(store, stopping, "ignore", "no!") as process:
+def test_second_ctrl_c_leaves_if_the_agent_does_not_stop(store: Path, stopping: str) -> None:
+    with _start_slow_turn(store, stopping, "ignore", "no!") as process:
         children = _children(process.pid)
         process.send_signal(signal.SIGINT)
         while process.poll() is None:
@@ -215,19 +214,19 @@ def test_an_agent_that_does_not_stop_is_left_by_a_second_ctrl_c(store: Path, sto
     assert not any(is_running(pid) for pid in children)
 
 
-def test_a_reader_who_leaves_is_no_error(store: Path, session: str) -> None:
-    with _slow(store, session, "count to 1000000", "1 2") as process:
+def test_closed_pipe_is_not_an_error(store: Path, session: str) -> None:
+    with _start_slow_turn(store, session, "count to 1000000", "1 2") as process:
         assert process.stdout
         process.stdout.close()
-        assert process.wait(PATIENCE) == 141
+        assert process.wait(TIMEOUT) == 141
 
 
-def _slow(
-    store: Path, session: str, words: str = "slow", until: str = "until you cancel."
+def _start_slow_turn(
+    store: Path, session: str, text: str = "slow", until: str = "until you cancel."
 ) -> "subprocess.Popen[bytes]":
-    """Begin a turn, and return when that was said."""
-    process = subprocess.Popen(
-        [*REKINDLE, "prompt", "--store", store, session, words],
+    """Start a turn, and return once the output contains `until`."""
+    process = warm_start.Popen(
+        [*REKINDLE, "prompt", "--store", store, session, text],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -242,7 +241,7 @@ def _slow(
 
 
 def _children(pid: int) -> list[int]:
-    """Return what a process has started, and what that has started."""
+    """Return the descendants of a process."""
     listed = subprocess.run(["/bin/ps", "-eo", "pid=,ppid="], capture_output=True, check=True)
     pairs = [tuple(map(int, line.split())) for line in listed.stdout.decode().splitlines()]
     own = [child for child, parent in pairs if parent == pid]

@@ -4,7 +4,6 @@ import json
 import os
 import pty
 import re
-import subprocess
 import time
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+import warm_start
 from rekindle.model import (
     AgentIdentity,
     Deleted,
@@ -23,7 +23,7 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import CWD, EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
+from stdio_client import CWD, EXAMPLE_AGENT, REKINDLE, TIMEOUT, Client
 from store_damage import overwrite
 
 NOW = 1_700_000_000_000_000
@@ -32,11 +32,11 @@ TOKEN = "ghp_" + "aB3dE5gH7jK9" * 3
 
 
 def cli(*arguments: str | Path, **environment: str) -> tuple[int, str, str]:
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, *arguments],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
         env=os.environ | environment,
     )
@@ -44,8 +44,8 @@ def cli(*arguments: str | Path, **environment: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def prompt(session: str, words: str, at_us: int) -> EntryBatch:
-    line = json.dumps({"params": {"prompt": [{"type": "text", "text": words}]}}).encode()
+def prompt(session: str, text: str, at_us: int) -> EntryBatch:
+    line = json.dumps({"params": {"prompt": [{"type": "text", "text": text}]}}).encode()
     return EntryBatch(
         session_id=session, side=Side.CLIENT, kind=Kind.PROMPT, at_us=at_us, data=line
     )
@@ -62,16 +62,16 @@ def store(tmp_path: Path) -> Path:
         for number, (session, agent) in enumerate(agents.items()):
             at_us = NOW + number * HOUR
             title = f"About \x1b[31m{session}"
-            told = Opened(session_id=session, at_us=at_us, agent=agent, cwd=f"/p/{session}")
+            output = Opened(session_id=session, at_us=at_us, agent=agent, cwd=f"/p/{session}")
             titled = Titled(session_id=session, at_us=at_us, source=TitleSource.AGENT, title=title)
             opened.write(
-                [told, titled, prompt(session, f"Hello \x1b]0;x\x07\nyou {number}", at_us)]
+                [output, titled, prompt(session, f"Hello \x1b]0;x\x07\nyou {number}", at_us)]
             )
         opened.write([prompt("ses_one", f"My token is {TOKEN}, hush", NOW + 1)])
     return path
 
 
-def test_turns_are_found_the_best_first(store: Path) -> None:
+def test_hits_are_sorted_by_relevance(store: Path) -> None:
     expected = (
         "ses_two\t2023-11-14T23:13:20.000+00:00\tgemini\t/p/ses_two\t1"
         "\tAbout \\x1b[31mses_two\tHello ]0;x you 1\n"
@@ -81,7 +81,7 @@ def test_turns_are_found_the_best_first(store: Path) -> None:
     assert cli("search", "--store", store, "hello") == (0, expected, "")
 
 
-def test_the_json_of_a_hit_is_complete(store: Path) -> None:
+def test_json_has_all_fields_of_a_hit(store: Path) -> None:
     code, shown, _ = cli("search", "--store", store, "--json", "token", "hush")
     (hit,) = json.loads(shown)
     assert code == 0
@@ -99,13 +99,13 @@ def test_the_json_of_a_hit_is_complete(store: Path) -> None:
     }
 
 
-def test_secrets_are_shown_only_when_asked_for(store: Path) -> None:
+def test_secrets_are_masked_by_default(store: Path) -> None:
     for words in (["hush"], [TOKEN], ["--json", "hush"]):
         assert TOKEN not in cli("search", "--store", store, *words)[1]
         assert TOKEN in cli("search", "--store", store, "--no-redact", *words)[1]
 
 
-def test_a_title_is_masked_as_the_snippet_is(tmp_path: Path) -> None:
+def test_secrets_in_titles_are_masked(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as opened:
         words = f"deploy with {TOKEN} please"
@@ -142,14 +142,14 @@ def test_a_title_is_masked_as_the_snippet_is(tmp_path: Path) -> None:
         (["AND"], []),
     ],
 )
-def test_hits_can_be_chosen(store: Path, options: list[str], expected: list[str]) -> None:
-    code, shown, complaint = cli("search", "--store", store, "--json", *options)
-    assert (code, complaint) == (0, "")
+def test_search_filters(store: Path, options: list[str], expected: list[str]) -> None:
+    code, shown, error_output = cli("search", "--store", store, "--json", *options)
+    assert (code, error_output) == (0, "")
     assert [hit["sessionId"] for hit in json.loads(shown)] == expected
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "text"),
     [
         ([], "nothing to look for: give a word"),
         (["--", "-x"], "nothing to look for"),
@@ -157,13 +157,13 @@ def test_hits_can_be_chosen(store: Path, options: list[str], expected: list[str]
         (["--since", "yesterday", "x"], "not a time: yesterday"),
     ],
 )
-def test_wrong_usage_ends_with_2(store: Path, arguments: list[str], words: str) -> None:
-    code, shown, complaint = cli("search", "--store", store, *arguments)
+def test_wrong_usage_ends_with_2(store: Path, arguments: list[str], text: str) -> None:
+    code, shown, error_output = cli("search", "--store", store, *arguments)
     assert (code, shown) == (2, "")
-    assert words in complaint
+    assert text in error_output
 
 
-def test_nothing_found_is_said_to_be(store: Path, tmp_path: Path) -> None:
+def test_no_hits_are_reported(store: Path, tmp_path: Path) -> None:
     nothing = (0, "", "rekindle: nothing found\n")
     assert cli("search", "--store", store, "nonsense") == nothing
     empty = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data"), "REKINDLE_STORE": ""}
@@ -178,8 +178,8 @@ def on_a_terminal(*arguments: str | Path) -> str:
     ours, theirs = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "200"}
     environment.pop("NO_COLOR", None)
-    done = subprocess.run(
-        [*REKINDLE, *arguments], stdout=theirs, timeout=PATIENCE, check=True, env=environment
+    done = warm_start.run(
+        [*REKINDLE, *arguments], stdout=theirs, timeout=TIMEOUT, check=True, env=environment
     )
     assert done.returncode == 0
     os.close(theirs)
@@ -187,7 +187,7 @@ def on_a_terminal(*arguments: str | Path) -> str:
         return shown.read(100_000).decode()
 
 
-def test_on_a_terminal_what_was_looked_for_stands_out(store: Path) -> None:
+def test_terminal_highlights_the_search_terms(store: Path) -> None:
     years = int((time.time() - NOW / 1e6) / 86400 / 7 / 52)
     shown = on_a_terminal("search", "--store", store, "hush").replace("\r\n", "\n")
     plain = re.sub(r"\x1b\[[0-9;]*m| +$", "", shown, flags=re.MULTILINE)
@@ -198,7 +198,7 @@ def test_on_a_terminal_what_was_looked_for_stands_out(store: Path) -> None:
     assert "\x1b[33mhush\x1b[0m" in shown
 
 
-def test_a_session_is_found_until_it_is_deleted(store: Path) -> None:
+def test_deleted_session_is_not_found(store: Path) -> None:
     def ids() -> list[str]:
         return [hit["sessionId"] for hit in json.loads(cli(*search)[1])]
 
@@ -214,15 +214,15 @@ def test_a_session_is_found_until_it_is_deleted(store: Path) -> None:
     assert ids() == ["ses_two"]
 
 
-def test_an_index_in_use_is_not_waited_for_forever(store: Path) -> None:
+def test_wait_for_a_locked_index_is_bounded(store: Path) -> None:
     cli("search", "--store", store, "hello")
     with SqliteStore(store) as opened:
         opened.write([prompt("ses_one", "hello again", NOW + 2 * HOUR)])
     with closing(apsw.Connection(f"{store}.index")) as other:
         other.execute("begin immediate")
-        code, shown, complaint = cli("search", "--store", store, "hello")
+        code, shown, error_output = cli("search", "--store", store, "hello")
         assert (code, len(shown.splitlines())) == (0, 2)
-        assert complaint == (
+        assert error_output == (
             f"rekindle: the index {store}.index is in use by another process: "
             "the latest may be missing\n"
         )
@@ -230,14 +230,14 @@ def test_an_index_in_use_is_not_waited_for_forever(store: Path) -> None:
         assert len(cli("search", "--store", store, "hello")[1].splitlines()) == 3
 
 
-def test_a_store_in_use_is_searched_all_the_same(store: Path) -> None:
+def test_locked_store_can_be_searched(store: Path) -> None:
     with closing(apsw.Connection(str(store))) as other:
         other.execute("begin immediate")
-        code, shown, complaint = cli("search", "--store", store, "hello")
-        assert (code, len(shown.splitlines()), complaint) == (0, 2, "")
+        code, shown, error_output = cli("search", "--store", store, "hello")
+        assert (code, len(shown.splitlines()), error_output) == (0, 2, "")
 
 
-def test_the_index_can_be_made_anew(store: Path) -> None:
+def test_reindex_rebuilds_the_index(store: Path) -> None:
     cli("search", "--store", store, "hello")
     with closing(apsw.Connection(f"{store}.index")) as db:
         db.execute("delete from passage_0")
@@ -246,14 +246,14 @@ def test_the_index_can_be_made_anew(store: Path) -> None:
     assert len(cli("search", "--store", store, "hello")[1].splitlines()) == 2
 
 
-def test_an_index_that_was_damaged_inside_is_said_to_be(store: Path) -> None:
+def test_damaged_index_is_reported(store: Path) -> None:
     cli("search", "--store", store, "hello")
     with closing(apsw.Connection(f"{store}.index")) as db:
         db.execute("update passage_0_data set block = x'ffffffffff'")
-    code, _, complaint = cli("search", "--store", store, "hello")
+    code, _, error_output = cli("search", "--store", store, "hello")
     assert code == 1
     words = f"the index {store}.index is damaged: `rekindle reindex` makes it anew"
-    assert complaint == f"rekindle: {words}\n"
+    assert error_output == f"rekindle: {words}\n"
     assert cli("reindex", "--store", store)[0] == 0
     assert len(cli("search", "--store", store, "hello")[1].splitlines()) == 2
 
@@ -262,21 +262,21 @@ def test_an_index_that_was_damaged_inside_is_said_to_be(store: Path) -> None:
     ("table", "is_indexed"),
     [("stretch", False), ("session", False), ("session", True), ("lease", True)],
 )
-def test_what_is_not_found_in_a_damaged_store_may_be_there(
+def test_search_in_a_damaged_store_warns_of_missing_hits(
     store: Path, table: str, *, is_indexed: bool
 ) -> None:
     if is_indexed:
         cli("search", "--store", store, "hello")
     overwrite(store, table)
-    code, shown, complaint = cli("search", "--store", store, "nobody")
+    code, shown, error_output = cli("search", "--store", store, "nobody")
     assert (code, shown) == (1, "")
-    first, *rest = complaint.splitlines()
+    first, *rest = error_output.splitlines()
     assert first.startswith(f"rekindle: the store {store} is damaged: ")
     assert first.endswith(": `rekindle doctor --fix` saves what can be read")
     assert rest in ([], ["rekindle: nothing found in what could be looked at"])
 
 
-def test_a_conversation_is_found_while_it_goes_on(tmp_path: Path) -> None:
+def test_running_conversation_is_found(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with closing(Client(*REKINDLE, "run", "--store", path, "--", *EXAMPLE_AGENT)) as client:
         client.call("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
@@ -288,7 +288,7 @@ def test_a_conversation_is_found_while_it_goes_on(tmp_path: Path) -> None:
             assert (hit["sessionId"], hit["turn"]) == (session_id, number + 1)
 
 
-def test_what_was_deleted_long_ago_is_purged_from_the_index_too(store: Path) -> None:
+def test_expired_sessions_are_purged_from_the_index(store: Path) -> None:
     cli("search", "--store", store, "hello")
     with SqliteStore(store) as opened:
         opened.write([Deleted(session_id="ses_one", at_us=1)])
@@ -296,7 +296,7 @@ def test_what_was_deleted_long_ago_is_purged_from_the_index_too(store: Path) -> 
     command = (*REKINDLE, "run", "--store", store, "--log", log, "--", *EXAMPLE_AGENT)
     with closing(Client(*command)) as client:
         client.call("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while "purged ses_one" not in log.read_text(encoding="utf-8"):
             assert time.monotonic() < deadline
             client.call("session/list", {})

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+import warm_start
 from pty_terminal import Terminal
 from rekindle.cli.main import main
-from rekindle.cli.progress import Bar
+from rekindle.cli.progress import ProgressBar
 from rekindle.model import AgentIdentity, EntryBatch, Kind, Opened, Side, Titled, TitleSource
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 S = "ses_1"
 AT = 1_700_000_000_000_000
@@ -28,8 +29,8 @@ def entry(kind: Kind, message: object, at_us: int = AT) -> EntryBatch:
 
 
 def update(kind: str, /, **fields: object) -> EntryBatch:
-    told = {"sessionUpdate": kind, **fields}
-    return entry(Kind.UPDATE, {"params": {"sessionId": S, "update": told}})
+    output = {"sessionUpdate": kind, **fields}
+    return entry(Kind.UPDATE, {"params": {"sessionId": S, "update": output}})
 
 
 def said(words: str) -> EntryBatch:
@@ -88,11 +89,11 @@ def store(tmp_path: Path) -> Path:
 
 
 def show(store: Path, *options: str) -> list[str]:
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, "show", "--store", store, *options],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
         env=os.environ | {"TZ": "UTC"},
     )
@@ -100,7 +101,7 @@ def show(store: Path, *options: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_thoughts_and_tools_are_folded_and_diffs_are_shown(store: Path) -> None:
+def test_show_folds_thoughts_and_tools_and_shows_diffs(store: Path) -> None:
     assert show(store, S) == [
         "A title",
         "ses_1 · Agent · /p",
@@ -143,14 +144,14 @@ CHANGES = [
     {"type": "diff", "changes": [{"operation": "move", "oldPath": "/p/a", "path": "/p/b"}]},
     {
         "type": "diff",
-        "changes": [{"operation": "modify", "path": it} for it in ("/p/c", "/p/d")],
+        "changes": [{"operation": "modify", "path": item} for item in ("/p/c", "/p/d")],
         "patch": {"text": "--- c\n+++ c\n@@ -1 +1 @@\n-1\n+2\ndiff --git d d\n+++ d\n@@ @@\n+x"},
     },
 ]
 
 
 @pytest.mark.parametrize("options", [[], ["--tools"]])
-def test_every_change_says_which_file_it_is_of(tmp_path: Path, options: list[str]) -> None:
+def test_every_diff_names_its_file(tmp_path: Path, options: list[str]) -> None:
     path = tmp_path / "s.db"
     call = update("tool_call", toolCallId="t", title="T", status="completed", content=CHANGES)
     with SqliteStore(path) as opened:
@@ -174,7 +175,7 @@ def test_every_change_says_which_file_it_is_of(tmp_path: Path, options: list[str
     ]
 
 
-def test_what_is_odd_is_told_as_documents_tell_it(tmp_path: Path) -> None:
+def test_unusual_content_has_the_labels_of_exports(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as opened:
         opened.write(
@@ -188,7 +189,7 @@ def test_what_is_odd_is_told_as_documents_tell_it(tmp_path: Path) -> None:
     assert show(path, S)[5:] == ["· T", "  [x]", "  [ ] x", "(failed: no reason given)"]
 
 
-def test_one_turn_can_be_chosen(store: Path) -> None:
+def test_show_one_turn(store: Path) -> None:
     for options in (["--turn", "2"], ["--turn", "-1"], ["--last"]):
         assert show(store, S, *options)[3:] == [
             "── turn 2 · 2023-11-14 22:13 ──",
@@ -201,12 +202,12 @@ def test_one_turn_can_be_chosen(store: Path) -> None:
 
 
 @pytest.mark.parametrize("number", ["0", "3", "-3"])
-def test_a_turn_that_is_not_there_is_an_error(store: Path, number: str) -> None:
-    done = subprocess.run(
+def test_unknown_turn_is_an_error(store: Path, number: str) -> None:
+    done = warm_start.run(
         [*REKINDLE, "show", "--store", store, S, "--turn", number],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert (done.returncode, done.stdout) == (1, "")
@@ -214,13 +215,13 @@ def test_a_turn_that_is_not_there_is_an_error(store: Path, number: str) -> None:
     assert done.stderr == words
 
 
-def test_a_session_can_be_chosen_by_its_title_or_as_the_last(store: Path) -> None:
+def test_session_is_chosen_by_title_or_as_last(store: Path) -> None:
     assert show(store, "--title", "TITLE")[1] == "ses_1 · Agent · /p"
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, "show", "--store", store, "--last"],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert done.stdout.startswith("A title\n")
@@ -228,8 +229,8 @@ def test_a_session_can_be_chosen_by_its_title_or_as_the_last(store: Path) -> Non
     assert done.stderr == "rekindle: no session of this folder; the last of all is of /p\n"
 
 
-def test_the_entries_are_shown_as_they_were_on_the_wire(store: Path) -> None:
-    lines = [it.data.decode() for it in CONVERSATION if isinstance(it, EntryBatch)]
+def test_raw_prints_the_recorded_lines(store: Path) -> None:
+    lines = [item.data.decode() for item in CONVERSATION if isinstance(item, EntryBatch)]
     assert show(store, S, "--raw") == lines
     assert show(store, S, "--raw", "--turn", "1") == lines[:6]
     assert show(store, S, "--raw", "--last") == lines[6:]
@@ -244,7 +245,7 @@ def shown(store: Path, *options: str, rows: int = 100, **environ: str) -> Termin
         return terminal
 
 
-def test_a_terminal_gets_markdown_and_colours(store: Path) -> None:
+def test_terminal_shows_markdown_in_colour(store: Path) -> None:
     terminal = shown(store)
     assert "This is bold and a link (https://example.org)." in terminal.shown
     assert "\x1b[32m+2" in terminal.raw
@@ -253,7 +254,7 @@ def test_a_terminal_gets_markdown_and_colours(store: Path) -> None:
 
 
 @pytest.mark.parametrize(("options", "environ"), [(["--no-color"], {}), ([], {"NO_COLOR": "1"})])
-def test_colours_can_be_left_out(store: Path, options: list[str], environ: dict[str, str]) -> None:
+def test_colours_can_be_disabled(store: Path, options: list[str], environ: dict[str, str]) -> None:
     terminal = shown(store, *options, **environ)
     assert "This is bold and a link" in terminal.shown
     for colour in range(30, 38):
@@ -272,9 +273,7 @@ def test_colours_can_be_left_out(store: Path, options: list[str], environ: dict[
         "&#x202e;evil",
     ],
 )
-def test_nothing_that_an_agent_says_reaches_the_terminal_as_a_command(
-    tmp_path: Path, words: str
-) -> None:
+def test_escape_sequences_of_agents_are_removed(tmp_path: Path, words: str) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as opened:
         opened.write([*CONVERSATION[:3], said(f"[bold]x[/bold] {words}")])
@@ -284,7 +283,7 @@ def test_nothing_that_an_agent_says_reaches_the_terminal_as_a_command(
     assert "[bold]x[/bold]" in terminal.shown
 
 
-def test_what_looks_like_html_is_text(tmp_path: Path) -> None:
+def test_html_is_shown_as_text(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     words = "A Vec<String> in <config>.\n\n<div>\nThis matters.\n</div>\n\na<br>b\n\n<summary>Log"
     pictures = "Before ![alt](https://x/p.png) after, [![b](https://x/b.svg)](https://y)."
@@ -300,7 +299,7 @@ def test_what_looks_like_html_is_text(tmp_path: Path) -> None:
 TABBED = "all:\n\tgcc\t-o x x.c"
 
 
-def test_tabs_tear_nothing_apart(tmp_path: Path) -> None:
+def test_tabs_keep_the_layout(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     call = {"toolCallId": "t", "title": "T", "status": "completed"}
     output = [{"type": "content", "content": text(TABBED)}]
@@ -314,7 +313,7 @@ def test_tabs_tear_nothing_apart(tmp_path: Path) -> None:
     assert "one    two  x" in terminal.shown
 
 
-def test_a_folded_tool_call_is_one_row_and_an_unfolded_one_is_whole(tmp_path: Path) -> None:
+def test_folded_tool_call_is_one_row(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     title = "a command that is long " * 10 + "to its end"
     call = update("tool_call", toolCallId="t", title=title, status="completed")
@@ -326,7 +325,7 @@ def test_a_folded_tool_call_is_one_row_and_an_unfolded_one_is_whole(tmp_path: Pa
     assert "to its end" in shown(path, "--tools").shown.replace("\n  ", " ")
 
 
-def test_rows_are_counted_and_not_lines(tmp_path: Path) -> None:
+def test_pager_counts_wrapped_rows(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as opened:
         opened.write([*CONVERSATION[:3], said("wordy " * 10_000), answer(1)])
@@ -338,7 +337,7 @@ def test_rows_are_counted_and_not_lines(tmp_path: Path) -> None:
     assert not any(line.strip().endswith("wor") for line in lines)
 
 
-def test_a_pager_is_started_only_for_what_is_longer_than_the_screen(store: Path) -> None:
+def test_pager_starts_only_if_text_exceeds_the_screen(store: Path) -> None:
     pager = {"PAGER": "sed s/^/paged:/"}
     assert "paged:" not in shown(store, **pager).shown
     assert "paged:" in shown(store, rows=10, **pager).shown
@@ -346,19 +345,19 @@ def test_a_pager_is_started_only_for_what_is_longer_than_the_screen(store: Path)
     assert "Nothing." in shown(store, rows=10, PAGER="no-such-pager").shown
 
 
-def test_leaving_the_pager_early_is_no_error(tmp_path: Path) -> None:
+def test_quitting_the_pager_early_is_not_an_error(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as opened:
         opened.write([*CONVERSATION[:3], *[said(f"{'x ' * 500}\n")] * 1000])
     assert shown(path, rows=10, PAGER="head -n 5").shown.count("\n") == 5
 
 
-# -- as it happens --------------------------------------------------------------------------
+# -- following ------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def following(store: Path) -> Iterator["subprocess.Popen[str]"]:
-    process = subprocess.Popen(
+    process = warm_start.Popen(
         [*REKINDLE, "show", "--store", store, S, "--last", "--follow"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -369,9 +368,7 @@ def following(store: Path) -> Iterator["subprocess.Popen[str]"]:
     process.communicate()
 
 
-def test_a_session_is_followed_as_it_happens(
-    store: Path, following: "subprocess.Popen[str]"
-) -> None:
+def test_follow_shows_new_turns(store: Path, following: "subprocess.Popen[str]") -> None:
     assert following.stdout
     assert following.stderr
     assert [following.stdout.readline() for _ in range(7)][-1] == "(refusal)\n"
@@ -387,11 +384,11 @@ def test_a_session_is_followed_as_it_happens(
         opened.write([answer(3, "max_tokens")])
         assert following.stdout.readline() == "(max_tokens)\n"
     following.send_signal(signal.SIGINT)
-    assert following.wait(PATIENCE) == 130
+    assert following.wait(TIMEOUT) == 130
     assert following.stderr.read() == ""
 
 
-def test_a_turn_that_is_going_on_is_followed_from_where_it_is(tmp_path: Path) -> None:
+def test_follow_continues_a_running_turn(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as opened:
         opened.write([*CONVERSATION[:3], said("One, ")])
@@ -407,7 +404,7 @@ def test_a_turn_that_is_going_on_is_followed_from_where_it_is(tmp_path: Path) ->
             assert terminal.shown.endswith("And three^C\n")
 
 
-def test_a_terminal_that_knows_only_text_gets_only_text(tmp_path: Path) -> None:
+def test_dumb_terminal_gets_no_escape_sequences(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as opened:
         opened.write([*CONVERSATION[:3], said("One ")])
@@ -422,7 +419,7 @@ def test_a_terminal_that_knows_only_text_gets_only_text(tmp_path: Path) -> None:
             assert terminal.end() == 130
 
 
-def test_what_is_asked_for_is_told_while_following(tmp_path: Path) -> None:
+def test_follow_shows_permission_requests(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     call = {
         "toolCallId": "t",
@@ -445,7 +442,7 @@ def test_what_is_asked_for_is_told_while_following(tmp_path: Path) -> None:
                 assert terminal.end() == 130
 
 
-def test_lines_are_followed_too(store: Path) -> None:
+def test_follow_raw_prints_new_lines(store: Path) -> None:
     command = [*REKINDLE, "show", "--store", store, S, "--raw", "--follow"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout
@@ -457,7 +454,7 @@ def test_lines_are_followed_too(store: Path) -> None:
         process.kill()
 
 
-def test_a_reader_who_leaves_ends_the_following(store: Path) -> None:
+def test_closed_pipe_ends_follow(store: Path) -> None:
     command = [*REKINDLE, "show", "--store", store, S, "--follow"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe) as process:
@@ -467,14 +464,12 @@ def test_a_reader_who_leaves_ends_the_following(store: Path) -> None:
         process.stdout.close()
         with SqliteStore(store) as opened:
             opened.write([prompt(3, "Go on")])
-        assert process.wait(PATIENCE) == 141
+        assert process.wait(TIMEOUT) == 141
         assert process.stderr.read() == b""
 
 
-def test_who_waits_for_a_long_session_is_told_how_far_it_is(
-    store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[tuple[int, int | None]] = []
-    monkeypatch.setattr(Bar, "at", lambda _, done, total: told.append((done, total)))
+def test_long_session_shows_progress(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output: list[tuple[int, int | None]] = []
+    monkeypatch.setattr(ProgressBar, "update", lambda _, done, total: output.append((done, total)))
     assert main(["show", "--store", str(store), S]) == 0
-    assert told == [(seq, 9) for seq in range(1, 10)]
+    assert output == [(seq, 9) for seq in range(1, 10)]

@@ -1,4 +1,4 @@
-"""One value set in JSON with comments, and all else as it was."""
+"""Setting one value in JSON with comments keeps all other text."""
 
 import json
 import re
@@ -29,7 +29,7 @@ SETTINGS = """\
 """
 
 
-def test_a_member_is_added_where_the_others_are() -> None:
+def test_member_is_added_after_the_others() -> None:
     assert set_value(SETTINGS, ("agent_servers", "X"), {"command": "x", "args": ["a"]}) == (
         SETTINGS.replace(
             "    },\n    // the last word",
@@ -39,7 +39,7 @@ def test_a_member_is_added_where_the_others_are() -> None:
     )
 
 
-def test_members_of_an_object_are_replaced_one_by_one() -> None:
+def test_update_keeps_other_members() -> None:
     fields = {"type": "custom", "command": "rekindle", "args": ["run", "--", "claude"]}
     assert update(SETTINGS, ("agent_servers", "Claude"), fields) == (
         SETTINGS.replace('"command": "claude"', '"command": "rekindle"').replace(
@@ -66,7 +66,7 @@ def test_members_of_an_object_are_replaced_one_by_one() -> None:
         ('{"a": {"b": "/* // */"}}', '{"a": {"b": 1}}'),
     ],
 )  # fmt: skip
-def test_the_text_keeps_its_own_manner(before: str, after: str) -> None:
+def test_indentation_and_line_ends_are_kept(before: str, after: str) -> None:
     assert set_value(before, ("a", "b"), 1) == after
     assert set_value(after, ("a", "b"), 1) == after
 
@@ -91,7 +91,7 @@ def test_the_text_keeps_its_own_manner(before: str, after: str) -> None:
         ("{} /* unended", "something after the end"),
     ],
 )
-def test_what_is_not_sure_is_refused(text: str, why: str) -> None:
+def test_ambiguous_text_is_refused(text: str, why: str) -> None:
     with pytest.raises(FileUnclear, match=re.escape(why)):
         set_value(text, ("a", "b"), 2)
 
@@ -108,7 +108,7 @@ objects = st.dictionaries(st.text("abc", max_size=2), json_values, max_size=4)
 
 @st.composite
 def commented(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
-    """Write an object as a person might: with comments, commas and lines anywhere."""
+    """Format an object with comments, commas and line breaks at random places."""
     data = draw(objects)
     count = 0
 
@@ -124,7 +124,7 @@ def commented(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
         parts = (
             [f"{json.dumps(key)}{gap()}:{gap()}{write(it)}" for key, it in value.items()]
             if isinstance(value, dict)
-            else [write(it) for it in value]
+            else [write(item) for item in value]
         )
         begin, end = "{}" if isinstance(value, dict) else "[]"
         comma = draw(st.sampled_from(["", ","]))
@@ -134,7 +134,7 @@ def commented(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 
 
 @given(commented(), st.lists(st.text("abc", max_size=2), min_size=1, max_size=3), json_values)
-def test_whatever_is_written_how(
+def test_set_value_changes_only_that_value(
     written: tuple[str, dict[str, Any]], path: list[str], value: object
 ) -> None:
     text, data = written
@@ -150,4 +150,4 @@ def test_whatever_is_written_how(
     assert found == value
     assert set_value(changed, path, value) == changed
     comments = re.findall(r"remark\d+", text)
-    assert [it for it in re.findall(r"remark\d+", changed) if it in comments] == comments
+    assert [item for item in re.findall(r"remark\d+", changed) if item in comments] == comments

@@ -1,4 +1,4 @@
-"""`rekindle setup`: what it prints, and what becomes of the user's files."""
+"""`rekindle setup`: the printed snippets, and the changes to the user's files."""
 
 import json
 import os
@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.cli.editors.agents import agent_behind_rekindle, rekindle_command
+import warm_start
+from rekindle.cli.editors.agents import editor_agent, rekindle_command
 from rekindle.cli.editors.jsonc import parse
-from rekindle.cli.editors.marked_block import put_block
+from rekindle.cli.editors.registry import put_block
 from rekindle.errors import FileUnclear
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
 EDITORS = ("zed", "jetbrains", "neovim", "emacs")
@@ -43,14 +44,14 @@ def home(tmp_path: Path) -> Path:
     return home
 
 
-def setup(home: Path, *words: str | Path, **variables: str) -> tuple[int, str, str]:
+def setup(home: Path, *arguments: str | Path, **variables: str) -> tuple[int, str, str]:
     usual = {"HOME": str(home), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
-    done = subprocess.run(
-        [*REKINDLE, "setup", *words],
+    done = warm_start.run(
+        [*REKINDLE, "setup", *arguments],
         env=usual | variables,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert "Traceback" not in done.stderr
@@ -62,7 +63,7 @@ def backups(file: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("editor", EDITORS)
-def test_the_readme_shows_what_is_printed(home: Path, editor: str) -> None:
+def test_readme_shows_the_printed_snippets(home: Path, editor: str) -> None:
     code, printed, where = setup(home, editor, "--", *AGENT)
     assert code == 0
     assert f"in {home / FILES[editor]}:" in where
@@ -72,36 +73,36 @@ def test_the_readme_shows_what_is_printed(home: Path, editor: str) -> None:
 
 
 @pytest.mark.parametrize("editor", EDITORS)
-def test_what_is_printed_is_what_is_written(home: Path, editor: str) -> None:
+def test_written_text_is_the_printed_snippet(home: Path, editor: str) -> None:
     _, printed, _ = setup(home, editor, "--", *AGENT)
     assert setup(home, editor, "--write", "--", *AGENT)[0] == 0
     assert printed.strip() in (home / FILES[editor]).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("editor", EDITORS)
-def test_a_file_keeps_what_is_in_it_and_a_copy_of_what_it_was(home: Path, editor: str) -> None:
+def test_write_keeps_other_content_and_makes_a_backup(home: Path, editor: str) -> None:
     file = home / FILES[editor]
     file.parent.mkdir(parents=True)
     file.write_text(EXISTING[editor], encoding="utf-8")
     file.chmod(0o640)
-    code, told, _ = setup(home, editor, "--write", "--", *AGENT)
+    code, output, _ = setup(home, editor, "--write", "--", *AGENT)
     assert code == 0
     (copy,) = backups(file)
-    assert str(copy) in told
+    assert str(copy) in output
     assert copy.read_text(encoding="utf-8") == EXISTING[editor]
-    assert [stat.S_IMODE(it.stat().st_mode) for it in (file, copy)] == [0o640, 0o640]
+    assert [stat.S_IMODE(item.stat().st_mode) for item in (file, copy)] == [0o640, 0o640]
     written = file.read_text(encoding="utf-8")
     for line in EXISTING[editor].splitlines():
         if "agent_servers" not in line:
             assert line in written
-    assert [it.name for it in file.parent.iterdir() if it.suffix == ".tmp"] == []
-    # Once more changes nothing, and another agent comes beside the first.
+    assert [path.name for path in file.parent.iterdir() if path.suffix == ".tmp"] == []
+    # A second run changes nothing, and another agent is added beside the first.
     assert setup(home, editor, "--write", "--", *AGENT)[:2] == (0, f"{file} has it already\n")
     assert backups(file) == [copy]
     setup(home, editor, "--write", "--", "codex-acp")
     both = file.read_text(encoding="utf-8")
     assert ('"opencode"' in both, '"codex-acp"' in both) == (True, True)
-    # Another command for the first takes its place.
+    # Another command for the first agent replaces its command.
     setup(home, editor, "--write", "--", "opencode", "acp", "--port", "1")
     last = file.read_text(encoding="utf-8")
     assert last.count('"opencode"') == both.count('"opencode"')
@@ -109,7 +110,7 @@ def test_a_file_keeps_what_is_in_it_and_a_copy_of_what_it_was(home: Path, editor
     assert len(backups(file)) == 3
 
 
-def test_of_an_agent_that_is_there_only_the_command_changes(home: Path) -> None:
+def test_write_changes_only_the_command_of_an_existing_agent(home: Path) -> None:
     file = home / FILES["zed"]
     file.parent.mkdir(parents=True)
     file.write_text(
@@ -137,21 +138,19 @@ def test_of_an_agent_that_is_there_only_the_command_changes(home: Path) -> None:
         (b'{"agent_servers": {}, "agent_servers": {}}', "twice"),
     ],
 )
-def test_a_file_that_is_not_understood_is_left_and_the_snippet_shown(
-    home: Path, text: bytes, why: str
-) -> None:
+def test_unclear_file_is_left_and_the_snippet_printed(home: Path, text: bytes, why: str) -> None:
     file = home / FILES["zed"]
     file.parent.mkdir(parents=True)
     file.write_bytes(text)
-    code, _, told = setup(home, "zed", "--write", "--", *AGENT)
+    code, _, output = setup(home, "zed", "--write", "--", *AGENT)
     assert code == 1
-    assert why in told
-    assert '"OpenCode": {' in told
+    assert why in output
+    assert '"OpenCode": {' in output
     assert file.read_bytes() == text
-    assert [it.name for it in file.parent.iterdir()] == ["settings.json"]
+    assert [path.name for path in file.parent.iterdir()] == ["settings.json"]
 
 
-def test_a_link_is_followed_and_stays(home: Path, tmp_path: Path) -> None:
+def test_link_is_kept_and_its_target_written(home: Path, tmp_path: Path) -> None:
     dotfiles = tmp_path / "dotfiles"
     dotfiles.mkdir()
     (dotfiles / "settings.json").write_text("{}", encoding="utf-8")
@@ -164,7 +163,7 @@ def test_a_link_is_followed_and_stays(home: Path, tmp_path: Path) -> None:
     assert len(backups(dotfiles / "settings.json")) == 1
 
 
-def test_another_name_and_another_file(home: Path, tmp_path: Path) -> None:
+def test_name_and_file_options(home: Path, tmp_path: Path) -> None:
     file = tmp_path / "new" / "x.json"
     words = ("zed", "--write", "--name", "My own", "--file", file, "--", *AGENT)
     assert setup(home, *words)[0] == 0
@@ -172,7 +171,7 @@ def test_another_name_and_another_file(home: Path, tmp_path: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_places_are_those_of_the_editors(home: Path, tmp_path: Path) -> None:
+def test_default_paths_of_the_editors(home: Path, tmp_path: Path) -> None:
     elsewhere = {"XDG_CONFIG_HOME": str(tmp_path / "xdg")}
     assert f"in {tmp_path}/xdg/zed/settings.json" in setup(home, "zed", **elsewhere)[2]
     assert f"in {tmp_path}/xdg/mine/after" in setup(
@@ -189,14 +188,14 @@ def test_places_are_those_of_the_editors(home: Path, tmp_path: Path) -> None:
     assert f"in {home}/.emacs:" in setup(home, "emacs", **elsewhere)[2]
 
 
-def test_the_agent_is_named_by_its_full_path(home: Path, tmp_path: Path) -> None:
+def test_agent_program_is_resolved_to_its_full_path(home: Path, tmp_path: Path) -> None:
     program = tmp_path / "bin" / "opencode"
     program.parent.mkdir()
     program.touch(mode=0o755)
     path = f"{program.parent}:/usr/bin:/bin"
-    _, printed, told = setup(home, "zed", "--", *AGENT, PATH=path)
+    _, printed, output = setup(home, "zed", "--", *AGENT, PATH=path)
     assert f'"{program}"' in printed
-    assert "not found" not in told
+    assert "not found" not in output
     assert "opencode was not found here" in setup(home, "zed", "--", *AGENT)[2]
     npx = ("npx", "-y", "@agentclientprotocol/claude-agent-acp@0.99")
     assert '"Claude Code": {' in setup(home, "zed", "--", *npx)[1]
@@ -225,25 +224,25 @@ def test_the_agent_is_named_by_its_full_path(home: Path, tmp_path: Path) -> None
         ("rekindle run --strict opencode acp", "OpenCode"),
     ],
 )
-def test_an_agent_is_named_by_itself_and_not_by_what_starts_it(command: str, name: str) -> None:
-    assert agent_behind_rekindle(command.split()).name == name
+def test_agent_is_named_after_its_program_not_its_launcher(command: str, name: str) -> None:
+    assert editor_agent(command.split()).name == name
 
 
 @pytest.mark.parametrize("editor", EDITORS)
-def test_a_command_that_is_replaced_is_told(home: Path, editor: str) -> None:
+def test_replaced_command_is_reported(home: Path, editor: str) -> None:
     first, second = ("npx", "-y", "@acme/my-agent"), ("npx", "-y", "@other/my-agent", 'a"b')
-    told = setup(home, editor, "--write", "--", *first)[1]
-    assert "takes the place" not in told
-    told = setup(home, editor, "--write", "--", *second)[1]
-    assert "it takes the place of: " in told
-    assert "run -- " in told
-    assert "-y @acme/my-agent\n" in told
-    told = setup(home, editor, "--write", "--", *first)[1]
-    assert shlex.join(second[1:]) in told
+    output = setup(home, editor, "--write", "--", *first)[1]
+    assert "takes the place" not in output
+    output = setup(home, editor, "--write", "--", *second)[1]
+    assert "it takes the place of: " in output
+    assert "run -- " in output
+    assert "-y @acme/my-agent\n" in output
+    output = setup(home, editor, "--write", "--", *first)[1]
+    assert shlex.join(second[1:]) in output
     assert "takes the place" not in setup(home, editor, "--write", "--", "other")[1]
 
 
-def test_an_agent_that_was_there_without_rekindle_is_told(home: Path) -> None:
+def test_replaced_command_without_rekindle_is_reported(home: Path) -> None:
     file = home / FILES["jetbrains"]
     file.parent.mkdir()
     file.write_text('{"agent_servers": {"OpenCode": {"command": "x"}}}', encoding="utf-8")
@@ -251,12 +250,12 @@ def test_an_agent_that_was_there_without_rekindle_is_told(home: Path) -> None:
 
 
 @pytest.mark.parametrize("editor", EDITORS)
-def test_rekindle_is_not_put_before_itself(home: Path, editor: str) -> None:
+def test_rekindle_run_is_not_added_twice(home: Path, editor: str) -> None:
     plain = setup(home, editor, "--", *AGENT)[1]
-    _, printed, told = setup(home, editor, "--", "rekindle", "run", "--", *AGENT)
+    _, printed, output = setup(home, editor, "--", "rekindle", "run", "--", *AGENT)
     assert printed == plain
-    assert "has `rekindle run` already" in told
-    assert "rekindle was not found" not in told
+    assert "has `rekindle run` already" in output
+    assert "rekindle was not found" not in output
     printed = setup(home, editor, "--", "/x/rekindle", "run", "--store", "/s.db", "--", *AGENT)[1]
     assert printed.replace(" ", "").replace(",", "").count('"run"') == 1
     assert '"--store"' in printed
@@ -264,28 +263,28 @@ def test_rekindle_is_not_put_before_itself(home: Path, editor: str) -> None:
     assert "/x/rekindle" not in printed
 
 
-def test_a_launcher_before_rekindle_stays(home: Path) -> None:
+def test_launcher_before_rekindle_is_kept(home: Path) -> None:
     words = ("env", "A=b", "rekindle", "run", "--", *AGENT)
     server = json.loads(setup(home, "zed", "--", *words)[1])["agent_servers"]["OpenCode"]
     assert [Path(server["command"]).name, *server["args"]] == list(words)
 
 
 @pytest.mark.parametrize("mode", [0o400, 0o444])
-def test_a_file_that_is_read_only_stays_as_it_is(home: Path, mode: int) -> None:
+def test_read_only_file_is_not_changed(home: Path, mode: int) -> None:
     file = home / FILES["zed"]
     file.parent.mkdir(parents=True)
     file.write_text("{}", encoding="utf-8")
     file.chmod(mode)
-    code, _, told = setup(home, "zed", "--write", "--", *AGENT)
+    code, _, output = setup(home, "zed", "--write", "--", *AGENT)
     assert code == 1
-    assert f"{file} is read-only: nothing was written" in told
-    assert '"OpenCode": {' in told
+    assert f"{file} is read-only: nothing was written" in output
+    assert '"OpenCode": {' in output
     assert file.read_text(encoding="utf-8") == "{}"
     assert list(file.parent.iterdir()) == [file]
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["vim"],
         ["zed", "--", "rekindle", "run"],
@@ -298,14 +297,14 @@ def test_a_file_that_is_read_only_stays_as_it_is(home: Path, mode: int) -> None:
         ["zed", "--", os.fsdecode(b"\xff")],
     ],
 )
-def test_what_cannot_be_is_said_so(home: Path, words: list[str]) -> None:
-    code, printed, told = setup(home, *words)
+def test_invalid_arguments_are_reported(home: Path, arguments: list[str]) -> None:
+    code, printed, output = setup(home, *arguments)
     assert (code, printed) == (2, "")
-    assert re.search("usage: rekindle (setup|run)", told)
+    assert re.search("usage: rekindle (setup|run)", output)
     assert list(home.iterdir()) == []
 
 
-def test_a_block_whose_marks_are_damaged_is_left() -> None:
+def test_block_with_damaged_marks_is_refused() -> None:
     text = put_block("a\n", "X", "body", "--")
     assert text == "a\n\n-- >>> rekindle: X >>>\nbody\n-- <<< rekindle: X <<<\n"
     assert put_block(text + "b\n", "X", "new", "--") == text.replace("body", "new") + "b\n"
@@ -321,7 +320,7 @@ HOSTILE = ("my-agent", 'a"b\\c', "]]", "$(x)", "'; --")
 
 @pytest.mark.skipif(not NVIM, reason="Neovim is not installed")
 @pytest.mark.parametrize("command", [AGENT, HOSTILE])
-def test_neovim_understands_it(home: Path, command: tuple[str, ...]) -> None:
+def test_neovim_loads_the_snippet(home: Path, command: tuple[str, ...]) -> None:
     setup(home, "neovim", "--write", "--", *command)
     modules = home / "lua" / "codecompanion"
     modules.mkdir(parents=True)
@@ -339,7 +338,7 @@ def test_neovim_understands_it(home: Path, command: tuple[str, ...]) -> None:
         env=os.environ | {"HOME": str(home)},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )  # fmt: skip
     assert json.loads(done.stdout) == [OURS, "run", "--", *command]
@@ -347,9 +346,7 @@ def test_neovim_understands_it(home: Path, command: tuple[str, ...]) -> None:
 
 @pytest.mark.skipif(not NVIM, reason="Neovim is not installed")
 @pytest.mark.parametrize("config", [None, "return {}"])
-def test_neovim_starts_without_a_word_where_codecompanion_is_not_there(
-    home: Path, config: str | None
-) -> None:
+def test_neovim_without_codecompanion_starts_silently(home: Path, config: str | None) -> None:
     setup(home, "neovim", "--write", "--", *AGENT)
     setup(home, "neovim", "--write", "--", *HOSTILE)
     folder = home / ".config/nvim/lua/codecompanion"
@@ -361,14 +358,14 @@ def test_neovim_starts_without_a_word_where_codecompanion_is_not_there(
         env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )
     assert (done.stdout, done.stderr) == ("STARTED", "")
 
 
 @pytest.mark.skipif(not EMACS, reason="Emacs is not installed")
-def test_emacs_understands_it(home: Path) -> None:
+def test_emacs_loads_the_snippet(home: Path) -> None:
     setup(home, "emacs", "--write", "--", *AGENT)
     setup(home, "emacs", "--write", "--", *HOSTILE)
     stub = (
@@ -386,7 +383,7 @@ def test_emacs_understands_it(home: Path) -> None:
         env=os.environ | {"HOME": str(home)},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )
     own, other = json.loads(done.stdout)

@@ -11,8 +11,8 @@ import pytest
 
 from prepared_sessions import HARMFUL, cli, record
 from pty_terminal import Terminal
-from rekindle.cli.picker.list_view import KEYS
-from rekindle.cli.picker.search import Catalogue
+from rekindle.cli.picker.screen import KEYS
+from rekindle.cli.picker.search import MetadataSearch
 from rekindle.model import (
     AgentIdentity,
     EntryBatch,
@@ -31,7 +31,7 @@ from tmux import TMUX, Tmux
 
 NOW = 1_700_000_000_000_000
 AGENT = AgentIdentity(name="example-agent", command=EXAMPLE_AGENT)
-PROMPT = "❯"  # noqa: RUF001 - what it looks like
+PROMPT = "❯"  # noqa: RUF001 - the prompt's character
 COLOUR = re.compile(r"\x1b\[[0-9;]*\b(3[0-7]|4[0-7]|9[0-7]|38;|48;)[0-9;]*m")
 
 needs_tmux = pytest.mark.skipif(TMUX is None, reason="there is no tmux")
@@ -39,7 +39,7 @@ Pick = Callable[..., Tmux]
 
 
 def write(store: Path, name: str, folder: Path, title: str, *prompts: str) -> None:
-    """Write a session down; the later, the newer."""
+    """Record a session. Later calls make newer sessions."""
     folder.mkdir(exist_ok=True)
     with SqliteStore(store) as opened:
         at_us = NOW + len(opened.sessions(Page())) * 1_000_000
@@ -52,8 +52,8 @@ def write(store: Path, name: str, folder: Path, title: str, *prompts: str) -> No
         )
 
 
-def turn(name: str, number: int, words: str) -> Iterator[EntryBatch]:
-    prompt = {"sessionId": name, "prompt": [{"type": "text", "text": words}]}
+def turn(name: str, number: int, text: str) -> Iterator[EntryBatch]:
+    prompt = {"sessionId": name, "prompt": [{"type": "text", "text": text}]}
     asked = {"id": number, "method": "session/prompt", "params": prompt}
     answer = {"id": number, "result": {"stopReason": "end_turn"}}
     for side, kind, line in (
@@ -66,7 +66,7 @@ def turn(name: str, number: int, words: str) -> Iterator[EntryBatch]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """Return a store with three sessions, the last of which is the newest."""
+    """Return a store with three sessions, oldest first."""
     path = tmp_path / "s.db"
     write(path, "ses_milk", tmp_path / "kitchen", "Buy oat milk", "The fridge is empty.")
     write(path, "ses_bike", tmp_path / "garage", "Mend the bike", "The zebra crossing was wet.")
@@ -94,7 +94,7 @@ def session(store: Path, name: str) -> Session:
 
 
 @needs_tmux
-def test_typing_filters_and_a_preview_shows_the_end_of_what_is_marked(pick: Pick) -> None:
+def test_typing_filters_and_highlight_shows_a_preview(pick: Pick) -> None:
     terminal = pick()
     screen = terminal.wait_for("It rains into the attic.")
     rows = screen.splitlines()
@@ -102,7 +102,7 @@ def test_typing_filters_and_a_preview_shows_the_end_of_what_is_marked(pick: Pick
     assert "3 sessions" in screen
     terminal.press("Down")
     terminal.wait_for("The zebra crossing was wet.")
-    # All words, in any order: one of the title, one of the folder.
+    # All words match in any order: one in the title, one in the folder.
     terminal.type("kitch MILK")
     screen = terminal.wait_for("The fridge is empty.")
     assert "1 session\n" in screen
@@ -116,25 +116,25 @@ def test_typing_filters_and_a_preview_shows_the_end_of_what_is_marked(pick: Pick
 
 
 @needs_tmux
-def test_what_was_said_is_found_while_it_is_typed(pick: Pick) -> None:
+def test_text_of_sessions_is_searched_while_typing(pick: Pick) -> None:
     terminal = pick()
     terminal.type("zeb")
     screen = terminal.wait_for("ses_bike")
     screen = terminal.wait_until(lambda it: "ses_roof" not in it and it.count("zebra") > 1)
-    # Where it was said, above the preview.
+    # The snippet is above the preview.
     assert screen.index("The zebra") < screen.index("───")
     terminal.press("Escape")
     assert terminal.end() == 0
 
 
 @needs_tmux
-def test_enter_goes_on_with_the_session(tmp_path: Path, store: Path, pick: Pick) -> None:
+def test_enter_resumes_the_session(tmp_path: Path, store: Path, pick: Pick) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
     name = record(store, folder, "My name is Ada.")
     write(store, "ses_new", tmp_path / "other", "Newest of all")
     terminal = pick()
-    # At once, before anything can have been found.
+    # The key comes before the search has any result.
     terminal.press("A", "d", "a", "Enter")
     terminal.wait_for(f"far.\n\n{PROMPT}")
     terminal.type("What did I say first?")
@@ -146,7 +146,7 @@ def test_enter_goes_on_with_the_session(tmp_path: Path, store: Path, pick: Pick)
 
 
 @needs_tmux
-def test_a_key_shows_the_session(pick: Pick) -> None:
+def test_key_shows_the_session(pick: Pick) -> None:
     terminal = pick()
     terminal.type("bike")
     terminal.press("C-o")
@@ -156,7 +156,7 @@ def test_a_key_shows_the_session(pick: Pick) -> None:
 
 
 @needs_tmux
-def test_a_key_renames(store: Path, pick: Pick) -> None:
+def test_key_renames_the_session(store: Path, pick: Pick) -> None:
     terminal = pick()
     terminal.type("bike")
     terminal.press("C-r")
@@ -177,7 +177,7 @@ def test_a_key_renames(store: Path, pick: Pick) -> None:
 
 
 @needs_tmux
-def test_a_key_archives(store: Path, pick: Pick) -> None:
+def test_key_archives_the_session(store: Path, pick: Pick) -> None:
     terminal = pick()
     terminal.wait_for("3 sessions")
     terminal.press("Down", "C-t")
@@ -188,7 +188,7 @@ def test_a_key_archives(store: Path, pick: Pick) -> None:
 
 
 @needs_tmux
-def test_a_key_deletes_what_is_really_meant(store: Path, pick: Pick) -> None:
+def test_key_deletes_after_confirmation(store: Path, pick: Pick) -> None:
     terminal = pick()
     terminal.wait_for("3 sessions")
     terminal.press("C-x")
@@ -206,19 +206,19 @@ def test_a_key_deletes_what_is_really_meant(store: Path, pick: Pick) -> None:
 
 
 @needs_tmux
-def test_a_key_forks(store: Path, pick: Pick) -> None:
+def test_key_forks_the_session(store: Path, pick: Pick) -> None:
     terminal = pick()
     terminal.type("bike")
     terminal.press("C-f")
     terminal.wait_for("forked: ")
     with SqliteStore(store) as opened:
-        (fork,) = (it for it in opened.sessions(Page()) if it.parent_id)
+        (fork,) = (item for item in opened.sessions(Page()) if item.parent_id)
     assert fork.parent_id == "ses_bike"
     terminal.wait_for(fork.id[:8])
 
 
 @needs_tmux
-def test_what_cannot_be_done_is_told(store: Path, pick: Pick) -> None:
+def test_failed_action_is_reported(store: Path, pick: Pick) -> None:
     terminal = pick()
     terminal.wait_for("3 sessions")
     with SqliteStore(store) as opened:
@@ -238,18 +238,18 @@ def test_ctrl_c_interrupts(pick: Pick) -> None:
 
 
 @needs_tmux
-def test_what_a_session_says_is_only_text(tmp_path: Path, store: Path, pick: Pick) -> None:
+def test_text_of_sessions_is_not_parsed_as_markup(tmp_path: Path, store: Path, pick: Pick) -> None:
     title = "\x1b]0;gone\x07 [red]x[/red] [/]"
     write(store, "ses_evil", tmp_path / "[bold]", title, "\x1b[2J [link=x]y[/link] \x9bm")
     terminal = pick()
     screen = terminal.wait_for(r"\x1b[2J [link=x]y[/link] \x9bm")
     assert "[red]x[/red] [/]" in screen
-    assert not [it for it in HARMFUL if it in terminal.painted]
+    assert not [sequence for sequence in HARMFUL if sequence in terminal.painted]
 
 
 @needs_tmux
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (50, 12), (40, 24), (160, 40)])
-def test_nothing_wraps_and_all_is_there(
+def test_rows_do_not_wrap_on_a_narrow_screen(
     tmp_path: Path, store: Path, pick: Pick, columns: int, rows: int
 ) -> None:
     write(store, "ses_long", tmp_path / ("f" * 90), "長い " * 60, "Hello.")
@@ -263,7 +263,7 @@ def test_nothing_wraps_and_all_is_there(
 
 
 @needs_tmux
-def test_colours_only_where_they_are_wanted(pick: Pick) -> None:
+def test_no_color_disables_colours(pick: Pick) -> None:
     terminal = pick(NO_COLOR="1")
     terminal.wait_for("It rains into the attic.")
     assert not COLOUR.search(terminal.painted)
@@ -271,21 +271,21 @@ def test_colours_only_where_they_are_wanted(pick: Pick) -> None:
 
 
 @needs_tmux
-def test_colours_are_there_else(pick: Pick) -> None:
+def test_colours_are_used_by_default(pick: Pick) -> None:
     terminal = pick()
     terminal.wait_for("It rains into the attic.")
     assert COLOUR.search(terminal.painted)
 
 
 @needs_tmux
-def test_the_end_of_a_long_session_is_shown(tmp_path: Path, store: Path, pick: Pick) -> None:
+def test_preview_shows_the_end_of_a_long_session(tmp_path: Path, store: Path, pick: Pick) -> None:
     prompts = [f"prompt {number}" for number in range(4000)]
     write(store, "ses_many", tmp_path / "many", "Many", *prompts)
     screen = pick().wait_for("prompt 3999")
     assert "Many" in screen
 
 
-def test_without_textual_a_numbered_list_serves(tmp_path: Path, store: Path) -> None:
+def test_without_textual_a_menu_is_shown(tmp_path: Path, store: Path) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
     record(store, folder, "My name is Ada.")
@@ -303,7 +303,7 @@ def test_without_textual_a_numbered_list_serves(tmp_path: Path, store: Path) -> 
         assert terminal.end() == 0
 
 
-def test_who_chooses_nothing_from_the_list_is_told_nothing_odd(tmp_path: Path, store: Path) -> None:
+def test_leaving_the_menu_is_reported_plainly(tmp_path: Path, store: Path) -> None:
     blocker = tmp_path / "blocker" / "textual"
     blocker.mkdir(parents=True)
     (blocker / "__init__.py").write_text("raise ImportError('none here')\n", encoding="utf-8")
@@ -314,18 +314,18 @@ def test_who_chooses_nothing_from_the_list_is_told_nothing_odd(tmp_path: Path, s
         assert terminal.shown.endswith("\nrekindle: no session was chosen\n")
 
 
-def test_without_a_terminal_it_says_what_to_do(store: Path) -> None:
+def test_without_terminal_alternatives_are_named(store: Path) -> None:
     done = cli("pick", "--store", store)
     assert done.returncode == 1
     assert done.stderr.startswith("rekindle: rekindle pick needs a terminal: `rekindle list`")
 
 
-def test_textual_is_imported_only_where_it_is_needed() -> None:
+def test_textual_is_imported_only_by_the_picker() -> None:
     loaded = "import sys, rekindle.cli.commands.pick; sys.exit('textual' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", loaded], check=False).returncode == 0
 
 
-def test_no_more_is_read_than_is_needed() -> None:
+def test_search_reads_no_more_pages_than_needed() -> None:
     class Counting(MemoryStore):
         pages = 0
 
@@ -337,11 +337,11 @@ def test_no_more_is_read_than_is_needed() -> None:
     for number in range(1200):
         name = f"ses_{number:04}"
         store.write([Opened(session_id=name, at_us=NOW + number, cwd="/x")])
-    catalogue = Catalogue(store, Page())
-    found = catalogue.find("", 100, lambda: True)
-    assert (len(found.lines), found.is_more, store.pages) == (100, True, 1)
-    assert [it.session.id for it in catalogue.find("0000", 9, lambda: True).lines] == ["ses_0000"]
+    search = MetadataSearch(store, Page())
+    found = search.find("", 100, lambda: True)
+    assert (len(found.lines), found.has_more, store.pages) == (100, True, 1)
+    assert [line.session.id for line in search.find("0000", 9, lambda: True).lines] == ["ses_0000"]
     pages = store.pages
-    assert catalogue.find("nothing", 9, lambda: True).lines == []
+    assert search.find("nothing", 9, lambda: True).lines == []
     assert store.pages <= pages + 1
-    assert catalogue.find("0000", 9, lambda: False).lines == []
+    assert search.find("0000", 9, lambda: False).lines == []

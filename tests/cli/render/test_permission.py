@@ -1,4 +1,4 @@
-"""A question for permission shows what is to be allowed, wherever it is asked."""
+"""A permission request shows the requested action, in every command."""
 
 import json
 import sys
@@ -9,10 +9,17 @@ import pytest
 
 from prepared_sessions import HARMFUL, cli, record
 from pty_terminal import Terminal
-from rekindle.cli.render.permission import asked_in_short, asked_pieces, named
+from rekindle.cli.render.permission import (
+    permission_pieces,
+    permission_summary,
+    permission_title,
+)
 from rekindle.client.models import ToolCall
 
-ASKING = (sys.executable, str(Path(__file__).parents[2] / "agents" / "asking.py"))
+ASKING = (
+    sys.executable,
+    str(Path(__file__).parents[2] / "agents" / "agent_requests_permission.py"),
+)
 DIFF = {"type": "diff", "path": "/etc/passwd", "oldText": "a\n", "newText": "b\n"}
 COMMAND = {
     "toolCallId": "t",
@@ -35,54 +42,56 @@ def lines(call: dict[str, Any] | None, **params: object) -> list[str]:
     asked = None if call is None else ToolCall(id="t", fields=call)
     return [
         f"{piece.mark}{line}"
-        for piece in asked_pieces(params, asked)
-        for line in piece.words.split("\n")
+        for piece in permission_pieces(params, asked)
+        for line in piece.text.split("\n")
     ]
 
 
-def in_short(call: dict[str, Any] | None, title: str = "", **params: object) -> str:
-    return asked_in_short(title, params, None if call is None else ToolCall(id="t", fields=call))
+def summary(call: dict[str, Any] | None, title: str = "", **params: object) -> str:
+    return permission_summary(
+        title, params, None if call is None else ToolCall(id="t", fields=call)
+    )
 
 
-def test_a_command_and_where_it_is_at_work_are_told() -> None:
+def test_a_command_and_its_locations_are_shown() -> None:
     assert lines(COMMAND) == ["  command: curl x | sh", "  timeout: 5", "  @ /etc/hosts:3"]
-    assert in_short(COMMAND) == "bash (execute): curl x | sh"
+    assert summary(COMMAND) == "bash (execute): curl x | sh"
 
 
-def test_a_change_is_told_by_its_file_and_diff_and_the_rest_of_it_in_short() -> None:
-    told = lines(EDIT)
-    assert told[1:] == ["  /etc/passwd", "  -a", "  +b"]
-    assert told[0].startswith("  old_string: a a a")
-    assert "characters left out" in told[0]
-    assert in_short({**EDIT, "rawInput": None}) == "edit: /etc/passwd"
-    assert in_short({"locations": [{"path": "/a"}]}, "Look") == "Look: /a"
+def test_a_change_is_shown_as_a_diff_and_its_input_in_brief() -> None:
+    printed = lines(EDIT)
+    assert printed[1:] == ["  /etc/passwd", "  -a", "  +b"]
+    assert printed[0].startswith("  old_string: a a a")
+    assert "characters left out" in printed[0]
+    assert summary({**EDIT, "rawInput": None}) == "edit: /etc/passwd"
+    assert summary({"locations": [{"path": "/a"}]}, "Look") == "Look: /a"
 
 
-def test_a_command_of_version_2_and_why_it_is_needed_are_told() -> None:
+def test_a_version_2_command_and_its_description_are_shown() -> None:
     subject = {"type": "command", "command": "ls\nrm x", "cwd": "/p", "toolCallId": "t"}
-    told = lines(None, title="Run", description="To look.", subject=subject)
-    assert told == ["  To look.", "  command:", "    ls", "    rm x", "  cwd: /p"]
-    assert in_short(None, "Run", subject=subject) == "Run: ls rm x"
+    printed = lines(None, title="Run", description="To look.", subject=subject)
+    assert printed == ["  To look.", "  command:", "    ls", "    rm x", "  cwd: /p"]
+    assert summary(None, "Run", subject=subject) == "Run: ls rm x"
 
 
 @pytest.mark.parametrize("given", ["rm x", ["rm", "x"], 5, {str(it): it for it in range(30)}])
-def test_whatever_is_given_is_told(given: object) -> None:
-    told = lines({"rawInput": given})
-    assert 1 <= len(told) <= 21
-    assert all(len(line) < 100 for line in told)
+def test_input_of_any_type_is_shown(given: object) -> None:
+    printed = lines({"rawInput": given})
+    assert 1 <= len(printed) <= 21
+    assert all(len(line) < 100 for line in printed)
 
 
-def test_what_is_long_is_cut_in_its_middle_and_says_so() -> None:
+def test_long_text_is_cut_in_the_middle() -> None:
     command = "echo begin\n" + "true\n" * 500 + "x" * 5_000 + "; rm -rf the-end"
-    told = lines({"rawInput": {"command": command}, "content": [{"type": "content"}]})
-    assert told[1] == "    echo begin"
-    assert "    … 472 lines left out …" in told
-    assert told[-1].endswith("; rm -rf the-end")
-    assert "characters left out" in told[-1]
-    assert len("\n".join(told)) < 2_000
+    printed = lines({"rawInput": {"command": command}, "content": [{"type": "content"}]})
+    assert printed[1] == "    echo begin"
+    assert "    … 472 lines left out …" in printed
+    assert printed[-1].endswith("; rm -rf the-end")
+    assert "characters left out" in printed[-1]
+    assert len("\n".join(printed)) < 2_000
 
 
-def test_text_that_a_tool_call_shows_is_told_and_harms_nobody() -> None:
+def test_text_content_is_shown_without_control_characters() -> None:
     shown = {"type": "content", "content": {"type": "text", "text": "will run\x1b[2J this"}}
     assert lines({"content": [shown]}) == ["  will run this"]
     assert lines({"content": [DIFF, shown]})[-2:] == ["  +b", "  will run this"]
@@ -90,7 +99,7 @@ def test_text_that_a_tool_call_shows_is_told_and_harms_nobody() -> None:
 
 
 @pytest.mark.parametrize(
-    ("title", "fields", "words"),
+    ("title", "fields", "expected"),
     [
         ("", {}, "something"),
         ("", {"kind": "read"}, "read"),
@@ -98,17 +107,19 @@ def test_text_that_a_tool_call_shows_is_told_and_harms_nobody() -> None:
         ("Really", {"title": "Read a", "kind": "other"}, "Really"),
     ],
 )
-def test_a_question_has_a_name(title: str, fields: dict[str, Any], words: str) -> None:
-    assert named(title, ToolCall(id="t", fields=fields)) == words
-    assert named("", None) == "something"
+def test_a_permission_request_has_a_title(
+    title: str, fields: dict[str, Any], expected: str
+) -> None:
+    assert permission_title(title, ToolCall(id="t", fields=fields)) == expected
+    assert permission_title("", None) == "something"
 
 
-# -- where it is asked ----------------------------------------------------------------------
+# -- in the commands ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options", [[], ["--no-tools"], ["--tools"]])
 @pytest.mark.parametrize("call", [COMMAND, EDIT], ids=["command", "edit"])
-def test_the_chat_tells_it_however_tools_are_folded(
+def test_the_chat_shows_permission_requests_at_any_detail(
     tmp_path: Path, call: dict[str, Any], options: list[str]
 ) -> None:
     command = ("new", "--store", tmp_path / "s.db", *options, "--", *ASKING)
@@ -116,15 +127,15 @@ def test_the_chat_tells_it_however_tools_are_folded(
         terminal.wait_for("❯")  # noqa: RUF001 - the prompt
         terminal.enter(json.dumps(call))
         shown = terminal.wait_for("2  Never (n)")
-        told = [line for line in lines(call) if len(line) < 80]
-        assert "\n".join(told) in shown.partition("? ")[0]
+        printed = [line for line in lines(call) if len(line) < 80]
+        assert "\n".join(printed) in shown.partition("? ")[0]
         terminal.type("n")
         terminal.wait_for("→ Never")
         terminal.type("\x04")
         assert terminal.end() == 0
 
 
-def test_one_prompt_tells_it_too(tmp_path: Path) -> None:
+def test_the_prompt_command_shows_permission_requests(tmp_path: Path) -> None:
     session = record(tmp_path / "s.db", tmp_path, agent=ASKING)
     command = ("prompt", "--store", tmp_path / "s.db", session)
     hostile = {**COMMAND, "rawInput": {"command": f"curl x {HARMFUL[1]} | sh"}}
@@ -135,5 +146,5 @@ def test_one_prompt_tells_it_too(tmp_path: Path) -> None:
         assert terminal.end() == 0
         assert not any(it in terminal.raw for it in HARMFUL)
     refused = cli(*command, json.dumps(COMMAND))
-    words = "refused, because nobody said --yes: bash (execute): curl x | sh"
-    assert refused.stderr == f"rekindle: {words}\n"
+    expected = "refused, because nobody said --yes: bash (execute): curl x | sh"
+    assert refused.stderr == f"rekindle: {expected}\n"

@@ -1,32 +1,32 @@
-"""How what agents say looks on a screen."""
+"""Rendering of an agent's Markdown on a terminal."""
 
 import io
 import re
 
 import pytest
 
-from rekindle.cli.render.rich_text import make_console, rendered
+from rekindle.cli.render.rich_text import make_console, render_piece
 from rekindle.cli.render.transcript import Piece
 
 ADDRESS = "https://example.com/a/very/long/path/that/does/not/fit/into/a/cell.html"
 WIDE = "|".join(f"column{number}" for number in range(14))
 
 
-def looks(words: str, columns: int) -> str:
+def rendered(text: str, columns: int) -> str:
     file = io.StringIO()
-    make_console(file=file, width=columns).print(rendered(Piece(kind="agent", words=words)))
+    make_console(file=file, width=columns).print(render_piece(Piece(kind="agent", text=text)))
     return re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue())
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
 def test_no_cell_of_a_table_is_cut(columns: int) -> None:
-    shown = looks(f"|§|where|\n|---|---|\n|§|{ADDRESS}|\n", columns)
+    shown = rendered(f"|§|where|\n|---|---|\n|§|{ADDRESS}|\n", columns)
     assert ADDRESS in re.sub(r"[\s§─]", "", shown)
 
 
 @pytest.mark.parametrize("columns", [20, 40, 80])
 def test_no_column_of_a_table_is_left_out(columns: int) -> None:
-    shown = looks(f"|{WIDE}|\n|{'-|' * 14}\n|{WIDE.replace('column', 'value')}|\n", columns)
+    shown = rendered(f"|{WIDE}|\n|{'-|' * 14}\n|{WIDE.replace('column', 'value')}|\n", columns)
     letters = re.sub(r"\s", "", shown)
     for number in range(14):
         assert f"column{number}" in letters

@@ -1,18 +1,18 @@
-"""Text that comes in bits, filled into lines on a terminal."""
+"""Text that arrives in chunks is wrapped on a terminal."""
 
 import re
 
 from hypothesis import given, strategies as st
 
-from rekindle.cli.render.wrap import Filling
+from rekindle.cli.render.wrap import WordWrapper
 
 WIDTH = 20
 BACK = re.compile(r"(.*?)\x1b\[(\d+)D\x1b\[K", re.DOTALL)
 
 
 def printed(bits: list[str], indent: int = 0) -> str:
-    """Return what is on the screen in the end."""
-    filling = Filling(lambda: WIDTH, indent)
+    """Return the text on the screen at the end."""
+    filling = WordWrapper(lambda: WIDTH, indent)
     screen = ""
     for piece in map(filling.feed, bits):
         rest = piece
@@ -23,22 +23,22 @@ def printed(bits: list[str], indent: int = 0) -> str:
     return "\n".join(line.rstrip() for line in screen.split("\n"))
 
 
-def test_lines_are_broken_between_words_however_the_text_is_cut() -> None:
+def test_lines_are_wrapped_between_words_for_any_chunks() -> None:
     expected = "The quick brown fox\njumps over the lazy\ndog."
     text = "The quick brown fox jumps over the lazy dog."
     assert printed([text]) == printed(list(text)) == expected
 
 
-def test_a_word_is_printed_before_its_end_is_seen() -> None:
-    assert Filling(lambda: WIDTH, 0).feed("wai") == "wai"
+def test_a_word_is_printed_before_it_is_complete() -> None:
+    assert WordWrapper(lambda: WIDTH, 0).feed("wai") == "wai"
 
 
-def test_lines_stand_to_the_right_of_their_mark() -> None:
+def test_wrapped_lines_are_indented_by_the_mark() -> None:
     assert printed(["a thought that is long\nand two"], 2) == "a thought that is\n  long\n  and two"
 
 
 @given(st.lists(st.text(alphabet="ab \n", max_size=30)))
-def test_nothing_is_lost_and_no_line_is_too_long(bits: list[str]) -> None:
+def test_no_text_is_lost_and_no_line_is_too_long(bits: list[str]) -> None:
     text = "".join(bits)
     screen = printed(bits)
     assert screen.split() == text.split() or max(map(len, text.split())) > WIDTH
@@ -47,14 +47,14 @@ def test_nothing_is_lost_and_no_line_is_too_long(bits: list[str]) -> None:
     assert all(len(line) <= longest for line in screen.split("\n"))
 
 
-def test_tabs_are_as_wide_as_a_terminal_makes_them() -> None:
+def test_tabs_have_the_width_of_a_terminal() -> None:
     assert printed(["a\tb", "\t\tc d"]) == "a       b\nc d"
     assert printed(list("ab\tc")) == "ab      c"
 
 
-def test_a_line_ends_where_the_terminal_does_by_then() -> None:
+def test_a_resized_terminal_changes_the_width() -> None:
     width = 20
-    filling = Filling(lambda: width, 0)
+    filling = WordWrapper(lambda: width, 0)
     assert filling.feed("one two three ") == "one two three "
     width = 8
     assert filling.feed("four five") == "\nfour \nfive"

@@ -1,4 +1,4 @@
-"""Completion: what is offered, and that bash, zsh and fish offer it."""
+"""Completion: the candidates, and their use by bash, zsh and fish."""
 
 import os
 import pty
@@ -13,22 +13,23 @@ from pathlib import Path
 
 import pytest
 
+import warm_start
 from rekindle.cli.main import COMMANDS, HIDDEN
 from rekindle.model import AgentIdentity, Deleted, Opened, Titled, TitleSource
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 NOW = 1_700_000_000_000_000
 HOSTILE = "It's $(touch /tmp/owned) `x` \\ % : \x1b[31m\n[a] {b} *"
 SHOWN = r"It's $(touch /tmp/owned) `x` \ % : \x1b[31m [a] {b} * (OpenCode"
 TYPED = r"It's $(touch /tmp/owned) `x` \ % :"
-"""What of the hostile title can stand on a line."""
+"""The part of the hostile title that can be typed."""
 SHELLS = {name: shutil.which(name) or "" for name in ("bash", "zsh", "fish")}
 
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    """Return an environment with a store of its own, in which `rekindle` is this one."""
+    """Return an environment with its own store, in which `rekindle` is the tested one."""
     path = tmp_path / "s.db"
     titles = {
         "ses_alpha": "Fix the parser",
@@ -59,40 +60,40 @@ def environ(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def complete(environ: dict[str, str], *words: str) -> tuple[str, list[str]]:
-    """Return what kind is wanted, and the words offered."""
-    kind, *lines = answer(environ, "--", *words)
+def complete(environ: dict[str, str], *arguments: str) -> tuple[str, list[str]]:
+    """Return the kind of completion, and the offered words."""
+    kind, *lines = candidates(environ, "--", *arguments)
     return kind, [line.partition("\t")[0] for line in lines]
 
 
-def answer(environ: dict[str, str], *words: str) -> list[str]:
-    done = subprocess.run(
-        [*REKINDLE, "complete", *words],
+def candidates(environ: dict[str, str], *arguments: str) -> list[str]:
+    done = warm_start.run(
+        [*REKINDLE, "complete", *arguments],
         env=environ,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert "Traceback" not in done.stderr
     return done.stdout.split("\n")[:-1]
 
 
-def test_commands_are_offered_and_the_hidden_are_not(environ: dict[str, str]) -> None:
+def test_commands_are_offered_except_hidden_ones(environ: dict[str, str]) -> None:
     assert complete(environ, "") == ("words", list(COMMANDS))
     assert not HIDDEN & COMMANDS.keys()
     assert complete(environ, "sho") == ("words", ["show"])
     assert complete(environ, "--v") == ("words", ["--version"])
     assert complete(environ, "nonsense", "") == ("words", [])
-    assert answer(environ, "--", "sho") == ["words", f"show\t{COMMANDS['show']}"]
+    assert candidates(environ, "--", "sho") == ["words", f"show\t{COMMANDS['show']}"]
 
 
 @pytest.mark.one_of(2)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_of_every_command_is_offered(environ: dict[str, str], command: str) -> None:
     kind, offered = complete(environ, command, "--")
-    shown = subprocess.run(
-        [*REKINDLE, command, "--help"], capture_output=True, text=True, check=True, timeout=PATIENCE
+    shown = warm_start.run(
+        [*REKINDLE, command, "--help"], capture_output=True, text=True, check=True, timeout=TIMEOUT
     ).stdout
     forms = re.findall(r"^  (-.*?)(?:  |$)", shown, re.MULTILINE)
     listed = [name for form in forms for name in re.findall(r"--[a-z][a-z0-9-]*", form)]
@@ -100,7 +101,7 @@ def test_every_option_of_every_command_is_offered(environ: dict[str, str], comma
 
 
 @pytest.mark.parametrize(
-    ("words", "kind", "offered"),
+    ("arguments", "kind", "offered"),
     [
         (["show", ""], "words", ["abc:def", "ses_beta", "ses_alpha"]),
         (["show", "ses_"], "words", ["ses_beta", "ses_alpha"]),
@@ -141,36 +142,36 @@ def test_every_option_of_every_command_is_offered(environ: dict[str, str], comma
         (["example-agent", "--protocol", "1"], "words", ["1"]),
     ],
 )
-def test_what_is_offered_fits_the_place(
-    environ: dict[str, str], words: list[str], kind: str, offered: list[str] | None
+def test_candidates_depend_on_the_position(
+    environ: dict[str, str], arguments: list[str], kind: str, offered: list[str] | None
 ) -> None:
-    if words[1] == "--store=":
+    if arguments[1] == "--store=":
         environ["REKINDLE_STORE"] = ""
-    found = complete(environ, *words)
+    found = complete(environ, *arguments)
     assert found[0] == kind
     assert offered is None or found[1] == offered
 
 
-def test_the_store_that_is_named_is_the_one_asked(environ: dict[str, str], tmp_path: Path) -> None:
+def test_candidates_come_from_the_named_store(environ: dict[str, str], tmp_path: Path) -> None:
     store = environ["REKINDLE_STORE"]
     environ["REKINDLE_STORE"] = str(tmp_path / "none.db")
-    assert answer(environ, "--", "show", "") == []
+    assert candidates(environ, "--", "show", "") == []
     assert complete(environ, "show", "--store", store, "ses_a")[1] == ["ses_alpha"]
     assert complete(environ, "show", f"--store={store}", "ses_a")[1] == ["ses_alpha"]
 
 
-def test_titles_are_descriptions_on_one_line(environ: dict[str, str]) -> None:
-    kind, *lines = answer(environ, "--", "show", "ses_")
+def test_session_titles_are_descriptions_on_one_line(environ: dict[str, str]) -> None:
+    kind, *lines = candidates(environ, "--", "show", "ses_")
     assert kind == "words"
     assert [line.split("\t")[0] for line in lines] == ["ses_beta", "ses_alpha"]
     assert lines[0].split("\t")[1].startswith(SHOWN)
     assert lines[1].split("\t")[1].startswith("Fix the parser (OpenCode, ")
 
 
-def test_of_titles_is_offered_what_can_be_typed(environ: dict[str, str]) -> None:
+def test_title_candidates_can_be_typed(environ: dict[str, str]) -> None:
     _, offered = complete(environ, "resume", "--title", "")
     assert offered == ["Not to be typed", "With a colon", TYPED, "Fix the parser"]
-    found = subprocess.run(
+    found = warm_start.run(
         [*REKINDLE, "show", "--json", "--title", TYPED],
         env=environ,
         capture_output=True,
@@ -190,15 +191,15 @@ def test_of_titles_is_offered_what_can_be_typed(environ: dict[str, str]) -> None
         ("rekindle show x ", []),
     ],
 )
-def test_a_line_is_read_as_a_shell_reads_it(
+def test_line_is_split_like_a_shell_does(
     environ: dict[str, str], line: str, offered: list[str]
 ) -> None:
-    _, *lines = answer(environ, "--line", line)
-    assert [it.partition("\t")[0] for it in lines] == offered
+    _, *lines = candidates(environ, "--line", line)
+    assert [item.partition("\t")[0] for item in lines] == offered
 
 
 class Terminal:
-    """A shell on a terminal, into which is typed. Every wait is bounded."""
+    """A shell on a terminal. Every wait is bounded."""
 
     def __init__(self, command: list[str], environ: dict[str, str]) -> None:
         self._pid, self._fd = pty.fork()
@@ -206,22 +207,22 @@ class Terminal:
             os.execve(command[0], command, environ)  # noqa: S606 - a shell, as a person starts it
         self.shown = ""
 
-    def type(self, words: str) -> None:
+    def type(self, text: str) -> None:
         """Press keys."""
-        os.write(self._fd, words.encode())
+        os.write(self._fd, text.encode())
 
-    def wait_for(self, words: str) -> str:
-        """Return all that is shown up to those words."""
-        deadline = time.monotonic() + PATIENCE
-        while words not in self.shown:
+    def wait_for(self, text: str) -> str:
+        """Wait for a text; return the output up to it."""
+        deadline = time.monotonic() + TIMEOUT
+        while text not in self.shown:
             ready, _, _ = select.select([self._fd], [], [], max(0, deadline - time.monotonic()))
-            assert ready, f"{words!r} is not in {self.shown!r}"
+            assert ready, f"{text!r} is not in {self.shown!r}"
             self.shown += os.read(self._fd, 65536).decode(errors="replace")
-        before, _, self.shown = self.shown.partition(words)
+        before, _, self.shown = self.shown.partition(text)
         return before
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the terminal."""
         os.close(self._fd)
         os.waitpid(self._pid, 0)
 
@@ -240,7 +241,7 @@ SETUP = {
 
 @pytest.fixture(params=SETUP)
 def terminal(request: pytest.FixtureRequest, environ: dict[str, str]) -> Iterator[Terminal]:
-    """Return a shell that has read its script."""
+    """Return a shell that has loaded its completion script."""
     if not SHELLS[request.param]:
         pytest.skip(f"{request.param} is not installed")
     options, script = SETUP[request.param]
@@ -266,12 +267,12 @@ def terminal(request: pytest.FixtureRequest, environ: dict[str, str]) -> Iterato
         ("rekindle show bad\t", "rekindle show bad"),
     ],
 )
-def test_a_shell_completes(terminal: Terminal, typed: str, becomes: str) -> None:
-    # What stands on the line then is not run, but said.
+def test_shell_completes_words(terminal: Terminal, typed: str, becomes: str) -> None:
+    # Echo the completed line instead of running it.
     terminal.type(f"{typed}\x01echo SA''ID \x05 E''ND\n")
     terminal.wait_for("SAID ")
     said = terminal.wait_for("END").replace("\\", "")
-    # zsh takes a folder's slash away again when something else follows.
+    # zsh removes the slash of a folder if another character follows.
     assert re.sub(r"\s+", " ", said).strip().removesuffix("/") == becomes
 
 
@@ -290,24 +291,26 @@ def test_a_shell_completes(terminal: Terminal, typed: str, becomes: str) -> None
         ("With\t", "With a colon"),
     ],
 )
-def test_a_title_is_completed_with_quotes(
+def test_shell_completes_a_title_with_quotes(
     terminal: Terminal, tmp_path: Path, typed: str, title: str
 ) -> None:
     say = tmp_path / "say"
     say.write_text('#!/bin/sh\nprintf "<%s>" "$@"; echo\n', encoding="utf-8")
     say.chmod(0o755)
-    # The command that is completed is not the one that is run.
+    # The completed command is echoed, not run.
     terminal.type(f"rekindle resume --title {typed}\x01{say} \x05\n")
     terminal.wait_for("<rekindle><resume><--title>")
     assert terminal.wait_for(">\r\n") == f"<{title}"
     assert not Path("/tmp/owned").exists()  # noqa: S108 - where it would be
 
 
-def test_an_agent_is_completed(terminal: Terminal) -> None:
-    test_a_shell_completes(terminal, "rekindle list --agent Op\t", "rekindle list --agent OpenCode")
+def test_shell_completes_an_agent(terminal: Terminal) -> None:
+    test_shell_completes_words(
+        terminal, "rekindle list --agent Op\t", "rekindle list --agent OpenCode"
+    )
 
 
-def test_a_shell_shows_titles_and_obeys_none(terminal: Terminal) -> None:
+def test_shell_does_not_execute_titles(terminal: Terminal) -> None:
     terminal.type("rekindle show ses_\t\t")
     shown = terminal.wait_for("Fix the parser")
     assert SHOWN[:30] in shown
@@ -316,7 +319,7 @@ def test_a_shell_shows_titles_and_obeys_none(terminal: Terminal) -> None:
 
 
 def fish(environ: dict[str, str], line: str) -> dict[str, str]:
-    """Return what fish offers, with the descriptions."""
+    """Return the candidates of fish, with their descriptions."""
     if not SHELLS["fish"]:
         pytest.skip("fish is not installed")
     script = 'rekindle completion fish | source; complete -C "$argv"'
@@ -325,11 +328,11 @@ def fish(environ: dict[str, str], line: str) -> dict[str, str]:
         env=environ,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )
     assert done.stderr == ""
-    return {it.partition("\t")[0]: it.partition("\t")[2] for it in done.stdout.splitlines()}
+    return {item.partition("\t")[0]: item.partition("\t")[2] for item in done.stdout.splitlines()}
 
 
 @pytest.mark.one_of(2)
@@ -351,14 +354,14 @@ def fish(environ: dict[str, str], line: str) -> dict[str, str]:
         ("rekindle list --agent Op", {"OpenCode": "4 sessions"}),
     ],
 )
-def test_fish_completes(environ: dict[str, str], line: str, offered: dict[str, str]) -> None:
+def test_fish_completes_words(environ: dict[str, str], line: str, offered: dict[str, str]) -> None:
     found = fish(environ, line)
     assert found.keys() == offered.keys()
     for word, about in offered.items():
         assert found[word].startswith(about)
 
 
-def test_fish_finds_files_and_commands(environ: dict[str, str], tmp_path: Path) -> None:
+def test_fish_completes_files_and_commands(environ: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "some_file").touch()
     assert f"{tmp_path}/some_file" in fish(environ, f"rekindle show --store {tmp_path}/some")
     assert "rekindle" in fish(environ, "rekindle run -- rekin")
@@ -374,7 +377,9 @@ def test_fish_finds_files_and_commands(environ: dict[str, str], tmp_path: Path) 
         ("rekindle run -- {}/some_f\t", "rekindle run -- {}/some_file"),
     ],
 )
-def test_a_shell_finds_files(terminal: Terminal, tmp_path: Path, typed: str, becomes: str) -> None:
+def test_shell_completes_files(
+    terminal: Terminal, tmp_path: Path, typed: str, becomes: str
+) -> None:
     (tmp_path / "some_file").touch(mode=0o755)
     (tmp_path / "some_dir").mkdir()
-    test_a_shell_completes(terminal, typed.format(tmp_path), becomes.format(tmp_path))
+    test_shell_completes_words(terminal, typed.format(tmp_path), becomes.format(tmp_path))

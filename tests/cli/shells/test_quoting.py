@@ -1,11 +1,11 @@
-"""Lines as they are typed: read as bash reads them, and continued as they are meant."""
+"""Shell quoting: lines are split like in bash, and insertions are read as intended."""
 
 import subprocess
 
 import pytest
 
-from rekindle.cli.shells.quoting import insertions, words_of
-from stdio_client import PATIENCE
+from rekindle.cli.shells.quoting import insertions, split_words
+from stdio_client import TIMEOUT
 
 ODD = [
     "plain",
@@ -18,10 +18,10 @@ ODD = [
 ]
 
 
-def read_by_bash(words: list[str]) -> list[str]:
-    script = "".join(f"printf '%s\\0' {it}\n" for it in words)
+def read_by_bash(arguments: list[str]) -> list[str]:
+    script = "".join(f"printf '%s\\0' {word}\n" for word in arguments)
     done = subprocess.run(
-        ["/bin/bash", "--norc", "-c", script], capture_output=True, timeout=PATIENCE, check=True
+        ["/bin/bash", "--norc", "-c", script], capture_output=True, timeout=TIMEOUT, check=True
     )
     return done.stdout.decode().split("\0")[:-1]
 
@@ -40,9 +40,9 @@ def read_by_bash(words: list[str]) -> list[str]:
         ("a b\\", ["a", "b"], ""),
     ],
 )
-def test_a_line_is_cut_into_words(line: str, texts: list[str], quote: str) -> None:
-    words = words_of(line)
-    assert [it.text for it in words] == texts
+def test_split_words(line: str, texts: list[str], quote: str) -> None:
+    words = split_words(line)
+    assert [word.text for word in words] == texts
     assert words[-1].quote == quote
 
 
@@ -57,21 +57,21 @@ def test_a_line_is_cut_into_words(line: str, texts: list[str], quote: str) -> No
         ("x --title='", "", "'"),
     ],
 )
-def test_what_is_inserted_is_read_as_what_is_meant(typed: str, tail: str, closing: str) -> None:
+def test_bash_reads_insertions_as_the_candidates(typed: str, tail: str, closing: str) -> None:
     option = "--title=" if "=" in typed else ""
     meant = [option + words for words in ODD]
     found = insertions(meant, typed, tail)
-    lines = [typed.removesuffix(tail) + str(it) + closing for it in found]
+    lines = [typed.removesuffix(tail) + str(item) + closing for item in found]
     assert read_by_bash([line.removeprefix("x ") for line in lines]) == meant
 
 
-def test_wherever_it_is_cut_it_can_be_continued() -> None:
+def test_common_prefix_of_insertions_can_be_continued() -> None:
     for words in ODD:
         (whole,) = insertions([words], "x ", "")
         assert whole is not None
         for length in range(len(whole)):
             line = f"x {whole[:length]}"
-            quote = words_of(line)[-1].quote
+            quote = split_words(line)[-1].quote
             typed = line.rpartition(quote)[2] if quote else line.removeprefix("x ")
             (rest,) = insertions([words], line, typed)
             assert rest is not None
@@ -79,5 +79,5 @@ def test_wherever_it_is_cut_it_can_be_continued() -> None:
             assert read_by_bash([become.removeprefix("x ")]) == [words]
 
 
-def test_what_does_not_begin_as_what_must_stay_is_not_offered() -> None:
+def test_candidates_with_another_beginning_are_not_offered() -> None:
     assert insertions(["abc:def", "other"], "x abc:d", "d") == ["def", None]

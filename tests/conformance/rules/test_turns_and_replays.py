@@ -1,81 +1,91 @@
-"""Judges of turns and replays are seen to fail, on talks made by hand, and to let good ones be."""
+"""Rules for turns and replays, each with good and bad handmade input."""
 
 import pytest
 
 from handmade_lines import (
-    HEARD,
-    TOLD,
+    EXPECTED,
+    REPLAY,
     Case,
-    Judge,
+    Rule,
     S,
     answered,
     ask,
+    assert_rule,
     chunk,
-    had,
-    heard,
+    expecting,
     no,
     ok,
     opened,
-    see,
     state,
+    turn_of,
     update,
     v1,
     v2,
 )
 from rekindle.conformance import digest
 from rekindle.conformance.rules import replays, turns
-from rekindle.conformance.rules.replays import Opening
-from rekindle.conformance.rules.turns import Turn
-from rekindle.conformance.trace import Line
+from rekindle.conformance.rules.replays import OpeningTrace
+from rekindle.conformance.rules.turns import TurnTrace
+from rekindle.conformance.trace import TraceLine
 
 NOTICE = update("notice", title="Beware", severity="info")
 
 
-def thought(text: str, **fields: object) -> Line:
+def thought(text: str, **fields: object) -> TraceLine:
     return update("agent_thought_chunk", content={"type": "text", "text": text}, **fields)
 
 
 CASES: list[Case] = [
     # Turns.
-    ("no reason", v1(turns.no_reason), had(), had(answer=ok(1))),
+    ("no reason", v1(turns.bad_stop_reason), turn_of(), turn_of(answer=ok(1))),
     (
         "idle without reason",
-        turns.unexplained,
-        had(end=state("idle", stopReason="end_turn")),
-        had(end=state("idle")),
+        turns.missing_stop_reason,
+        turn_of(end=state("idle", stopReason="end_turn")),
+        turn_of(end=state("idle")),
     ),
-    ("odd reason", v1(turns.no_reason), had(), had(answer=ok(1, stopReason="error"))),
+    ("odd reason", v1(turns.bad_stop_reason), turn_of(), turn_of(answer=ok(1, stopReason="error"))),
     (
         "odd reason of v2",
-        v2(turns.no_reason),
-        had(end=state("idle")),
-        had(end=state("idle", stopReason="bored")),
+        v2(turns.bad_stop_reason),
+        turn_of(end=state("idle")),
+        turn_of(end=state("idle", stopReason="bored")),
     ),
     (
         "never running, but blocked",
         turns.bad_states,
-        had(state("requires_action"), state("idle")),
-        had(state(["running"]), state("idle")),
+        turn_of(state("requires_action"), state("idle")),
+        turn_of(state(["running"]), state("idle")),
     ),
-    ("never running", turns.bad_states, had(state("running"), state("idle")), had(state("idle"))),
-    ("not idle", turns.bad_states, had(state("running"), state("idle")), had(state("running"))),
+    (
+        "never running",
+        turns.bad_states,
+        turn_of(state("running"), state("idle")),
+        turn_of(state("idle")),
+    ),
+    (
+        "not idle",
+        turns.bad_states,
+        turn_of(state("running"), state("idle")),
+        turn_of(state("running")),
+    ),
     (
         "odd state",
         turns.bad_states,
-        had(state("running"), state("_on"), state("idle")),
-        had(state("running"), state("on"), state("idle")),
+        turn_of(state("running"), state("_on"), state("idle")),
+        turn_of(state("running"), state("on"), state("idle")),
     ),
     (
         "no message id",
-        turns.bad_insertion,
-        had(chunk("user", "a", messageId="u"), answer=ok(1, messageId="u")),
-        had(answer=ok(1)),
+        turns.bad_message_id,
+        turn_of(chunk("user", "a", messageId="u"), answer=ok(1, messageId="u")),
+        turn_of(answer=ok(1)),
     ),
     (
         "another message id",
-        turns.bad_insertion,
-        had(chunk("user", "a", messageId="u"), answer=ok(1, messageId="u")),
-        had(chunk("user", "a", messageId="v"), answer=ok(1, messageId="u")),
+        turns.bad_message_id,
+        turn_of(chunk("user", "a", messageId="u"), answer=ok(1, messageId="u")),
+        turn_of(chunk("user", "a", messageId="v"), answer=ok(1, messageId="u")),
     ),
     (
         "late",
@@ -86,134 +96,139 @@ CASES: list[Case] = [
     (
         "one id, two roles",
         lambda it: turns.shared_message_ids(it, 1),
-        [had(chunk("agent", "a", messageId="1"), thought("b", messageId="1"))],
-        [had(chunk("user", "a", messageId="1"), chunk("agent", "b", messageId="1"))],
+        [turn_of(chunk("agent", "a", messageId="1"), thought("b", messageId="1"))],
+        [turn_of(chunk("user", "a", messageId="1"), chunk("agent", "b", messageId="1"))],
     ),
     (
         "one id, two turns",
         lambda it: turns.shared_message_ids(it, 1),
-        [had(chunk("agent", "a")), had(chunk("agent", "a"))],
-        [had(chunk("agent", "a", messageId="1")), had(chunk("agent", "a", messageId="1"))],
+        [turn_of(chunk("agent", "a")), turn_of(chunk("agent", "a"))],
+        [turn_of(chunk("agent", "a", messageId="1")), turn_of(chunk("agent", "a", messageId="1"))],
     ),
     (
         "two prompts, one id, in v2",
         lambda it: turns.shared_message_ids(it, 2),
         [
-            had(chunk("user", "a", messageId="1"), answer=ok(1, messageId="1")),
-            had(chunk("agent", "a", messageId="1"), answer=ok(1, messageId="2")),
-            had(chunk("agent", "b", messageId="1"), answer=ok(1, messageId="3")),
+            turn_of(chunk("user", "a", messageId="1"), answer=ok(1, messageId="1")),
+            turn_of(chunk("agent", "a", messageId="1"), answer=ok(1, messageId="2")),
+            turn_of(chunk("agent", "b", messageId="1"), answer=ok(1, messageId="3")),
         ],
-        [had(answer=ok(1, messageId="1")), had(answer=ok(1, messageId="1"))],
+        [turn_of(answer=ok(1, messageId="1")), turn_of(answer=ok(1, messageId="1"))],
     ),
     (
         "told after the turn in v1",
-        lambda it: turns.late_messages(it, had(), 1),
+        lambda it: turns.late_messages(it, turn_of(), 1),
         [update("usage_update")],
         [update("tool_call_update", toolCallId="t")],
     ),
     (
         "told after the turn in v2",
-        lambda it: turns.late_messages(it, had(chunk("agent", "a", messageId="1")), 2),
+        lambda it: turns.late_messages(it, turn_of(chunk("agent", "a", messageId="1")), 2),
         [chunk("agent", "b", messageId="2"), update("tool_call_update", toolCallId="t")],
         [chunk("agent", "b", messageId="1")],
     ),
     (
         "no id in v2",
         lambda it: turns.shared_message_ids(it, 2),
-        [had(chunk("agent", "a", messageId="1"))],
-        [had(chunk("agent", "a"))],
+        [turn_of(chunk("agent", "a", messageId="1"))],
+        [turn_of(chunk("agent", "a"))],
     ),
-    # Sessions that are opened again.
-    ("cut off", heard(replays.not_whole), opened(*TOLD), opened(*TOLD[:2])),
-    ("nothing of it", heard(replays.not_whole), opened(*TOLD), opened(TOLD[0])),
-    ("doubled", heard(replays.not_whole), opened(*TOLD), opened(*TOLD, *TOLD)),
+    # Reopened sessions.
+    ("cut off", expecting(replays.incomplete_replay), opened(*REPLAY), opened(*REPLAY[:2])),
+    ("nothing of it", expecting(replays.incomplete_replay), opened(*REPLAY), opened(REPLAY[0])),
+    ("doubled", expecting(replays.incomplete_replay), opened(*REPLAY), opened(*REPLAY, *REPLAY)),
     (
         "something more to say",
-        heard(replays.not_whole),
-        opened(*TOLD, chunk("agent", "Beware: no sandbox")),
-        opened(TOLD[0], chunk("agent", "Beware"), *TOLD[1:]),
+        expecting(replays.incomplete_replay),
+        opened(*REPLAY, chunk("agent", "Beware: no sandbox")),
+        opened(REPLAY[0], chunk("agent", "Beware"), *REPLAY[1:]),
     ),
     (
         "others' words",
-        heard(replays.not_whole),
-        opened(*TOLD),
-        opened(chunk("user", "Hi"), *TOLD[1:]),
+        expecting(replays.incomplete_replay),
+        opened(*REPLAY),
+        opened(chunk("user", "Hi"), *REPLAY[1:]),
     ),
     (
         "answered before its last update",
-        replays.answered_too_soon,
-        opened(*TOLD, after=[update("usage_update")]),
-        opened(*TOLD[:2], after=TOLD[2:]),
+        replays.late_replay,
+        opened(*REPLAY, after=[update("usage_update")]),
+        opened(*REPLAY[:2], after=REPLAY[2:]),
     ),
     (
         "under another id",
-        replays.under_another_id,
-        opened(*TOLD),
-        opened(*TOLD, chunk("agent", "x", "ses_2")),
+        replays.wrong_session_id,
+        opened(*REPLAY),
+        opened(*REPLAY, chunk("agent", "x", "ses_2")),
     ),
     (
         "user as agent",
-        lambda it: replays.no_user_turns(it, HEARD, 1),
-        opened(*TOLD),
-        opened(*TOLD[1:]),
+        lambda it: replays.misattributed_prompts(it, EXPECTED, 1),
+        opened(*REPLAY),
+        opened(*REPLAY[1:]),
     ),
     (
         "user as agent in v2, where the user's words need not be kept",
-        lambda it: replays.no_user_turns(it, HEARD, 2),
-        opened(*TOLD[1:]),
-        opened(chunk("agent", "Hello"), update("tool_call", toolCallId="t"), *TOLD[1:]),
+        lambda it: replays.misattributed_prompts(it, EXPECTED, 2),
+        opened(*REPLAY[1:]),
+        opened(chunk("agent", "Hello"), update("tool_call", toolCallId="t"), *REPLAY[1:]),
     ),
-    ("turns lost", heard(replays.lost_turns), opened(*TOLD, *TOLD), opened(*TOLD[1:])),
+    ("turns lost", expecting(replays.lost_turns), opened(*REPLAY, *REPLAY), opened(*REPLAY[1:])),
     (
         "cannot be told",
-        heard(replays.other_turns),
-        opened(*TOLD),
-        Opening(S, answered(ask(1, "session/load"), no(1)), (), ()),
+        expecting(replays.different_turns),
+        opened(*REPLAY),
+        OpeningTrace(S, answered(ask(1, "session/load"), no(1)), (), ()),
     ),
-    ("more turns", heard(replays.other_turns), opened(*TOLD), opened(*TOLD, chunk("user", "More"))),
+    (
+        "more turns",
+        expecting(replays.different_turns),
+        opened(*REPLAY),
+        opened(*REPLAY, chunk("user", "More")),
+    ),
     (
         "without ids",
-        replays.without_ids,
+        replays.missing_message_ids,
         opened(chunk("agent", "a", messageId="1"), update("plan_update")),
-        opened(*TOLD),
+        opened(*REPLAY),
     ),
     (
         "a notice",
         lambda it: replays.replayed_notices(it, [NOTICE]),
-        opened(NOTICE, *TOLD[:2], update("notice", title="another"), TOLD[2], NOTICE),
-        opened(*TOLD[:2], NOTICE, TOLD[2]),
+        opened(NOTICE, *REPLAY[:2], update("notice", title="another"), REPLAY[2], NOTICE),
+        opened(*REPLAY[:2], NOTICE, REPLAY[2]),
     ),
     (
         "told unasked",
-        heard(replays.told_unasked),
+        expecting(replays.unrequested_replay),
         opened(state("idle"), chunk("agent", "Beware: no sandbox"), after=[update("usage_update")]),
-        opened(after=TOLD),
+        opened(after=REPLAY),
     ),
-    ("told by the agent", heard(replays.told_unasked), opened(), opened(*TOLD[1:])),
+    ("told by the agent", expecting(replays.unrequested_replay), opened(), opened(*REPLAY[1:])),
     (
         "no state",
-        replays.no_state,
-        opened(*TOLD, state("idle")),
-        opened(*TOLD, after=[state("idle")]),
+        replays.missing_state,
+        opened(*REPLAY, state("idle")),
+        opened(*REPLAY, after=[state("idle")]),
     ),
     (
         "state too early",
-        replays.no_state,
-        opened(state("idle"), *TOLD, state("idle")),
-        opened(state("idle"), *TOLD),
+        replays.missing_state,
+        opened(state("idle"), *REPLAY, state("idle")),
+        opened(state("idle"), *REPLAY),
     ),
     (
         "other ids",
-        lambda it: replays.other_ids(*it),
+        lambda it: replays.changed_ids(*it),
         (
             opened(chunk("agent", "a", messageId="1")),
-            opened(chunk("agent", "a", messageId="1"), *TOLD),
+            opened(chunk("agent", "a", messageId="1"), *REPLAY),
         ),
         (opened(chunk("agent", "a", messageId="1")), opened(chunk("agent", "a", messageId="2"))),
     ),
     (
         "ids lost",
-        lambda it: replays.other_ids(*it),
+        lambda it: replays.changed_ids(*it),
         (
             opened(chunk("agent", "a", messageId="1"), chunk("agent", "b", messageId="1")),
             opened(chunk("agent", "ab", messageId="1")),
@@ -224,71 +239,77 @@ CASES: list[Case] = [
 
 
 @pytest.mark.parametrize(
-    ("judge", "good", "bad"), [it[1:] for it in CASES], ids=[it[0] for it in CASES]
+    ("rule", "good", "bad"), [it[1:] for it in CASES], ids=[it[0] for it in CASES]
 )
-def test_a_judge_lets_the_good_pass_and_finds_the_bad(
-    judge: Judge, good: object, bad: object
+def test_rule_accepts_good_input_and_finds_faults_in_bad_input(
+    rule: Rule, good: object, bad: object
 ) -> None:
-    see(judge, good, bad)
+    assert_rule(rule, good, bad)
 
 
 @pytest.mark.parametrize(
-    ("turn", "words"),
+    ("turn", "message"),
     [
-        (had(answer=no(1, -32800)), "is no error"),
-        (Turn(S, answered(ask(1, "x"), ok(1)), (), None), "went on"),
-        (had(answer=ok(1, stopReason="end_turn")), "ended with 'end_turn'"),
-        (had(end=state("idle")), "ended without a `stopReason`"),
+        (turn_of(answer=no(1, -32800)), "is no error"),
+        (TurnTrace(S, answered(ask(1, "x"), ok(1)), (), None), "went on"),
+        (turn_of(answer=ok(1, stopReason="end_turn")), "ended with 'end_turn'"),
+        (turn_of(end=state("idle")), "ended without a `stopReason`"),
     ],
 )
-def test_a_turn_that_should_have_been_cancelled(turn: Turn, words: str) -> None:
-    assert words in "".join(fault.words for fault in turns.not_cancelled(turn))
+def test_not_cancelled_describes_the_wrong_end(turn: TurnTrace, message: str) -> None:
+    assert message in "".join(fault.message for fault in turns.not_cancelled(turn))
 
 
-def test_a_cancelled_turn_is_as_it_should_be() -> None:
-    assert list(turns.not_cancelled(had(answer=ok(1, stopReason="cancelled")))) == []
+def test_not_cancelled_accepts_a_cancelled_turn() -> None:
+    assert list(turns.not_cancelled(turn_of(answer=ok(1, stopReason="cancelled")))) == []
 
 
-def test_a_prompt_of_version_2_may_be_withdrawn_before_it_is_a_message() -> None:
-    withdrawn = had(answer=no(1, -32800))
-    assert turns.is_uninserted(withdrawn, 2)
-    assert not turns.is_uninserted(withdrawn, 1)
-    assert not turns.is_uninserted(had(chunk("user", "a"), answer=no(1, -32800)), 2)
+def test_was_withdrawn_needs_v2_and_no_user_message() -> None:
+    withdrawn = turn_of(answer=no(1, -32800))
+    assert turns.was_withdrawn(withdrawn, 2)
+    assert not turns.was_withdrawn(withdrawn, 1)
+    assert not turns.was_withdrawn(turn_of(chunk("user", "a"), answer=no(1, -32800)), 2)
 
 
 @pytest.mark.parametrize(
-    ("turn", "is_had", "obstacle"),
+    ("turn", "is_complete", "obstacle"),
     [
-        (had(), True, ""),
-        (had(answer=no(1, -32603)), False, "it was refused with -32603: no"),
-        (had(answer=no(1, -32000)), False, "it was refused with -32000: no"),
-        (had(answer=no(1, -32601)), False, ""),
-        (had(answer=no(1, -32602)), False, ""),
+        (turn_of(), True, ""),
+        (turn_of(answer=no(1, -32603)), False, "it was refused with -32603: no"),
+        (turn_of(answer=no(1, -32000)), False, "it was refused with -32000: no"),
+        (turn_of(answer=no(1, -32601)), False, ""),
+        (turn_of(answer=no(1, -32602)), False, ""),
         (
-            had(end=state("idle", stopReason="error", error={"code": 1, "message": "no key"})),
+            turn_of(end=state("idle", stopReason="error", error={"code": 1, "message": "no key"})),
             False,
             "it ended with an error: no key",
         ),
     ],
 )
-def test_an_agent_that_lacks_a_key_is_told_from_one_that_is_wrong(
-    turn: Turn, is_had: object, obstacle: str
+def test_obstacle_is_set_only_for_errors_outside_the_agent(
+    turn: TurnTrace, is_complete: object, obstacle: str
 ) -> None:
-    assert (turn.is_had, turn.obstacle) == (is_had, obstacle)
+    assert (turn.is_complete, turn.obstacle) == (is_complete, obstacle)
 
 
-def test_two_tellings_are_shown_where_they_part() -> None:
+def test_find_difference_shows_the_place_of_the_difference() -> None:
     same = "I was shown one earlier message of the user, and a note. " * 3
-    words = digest.difference(
-        [digest.Item(digest.AGENT, f"{same}It is red."), digest.Item(digest.USER, "Go on")],
-        [digest.Item(digest.AGENT, f"{same}It is blue."), digest.Item(digest.USER, "Go on")],
+    message = digest.find_difference(
+        [
+            digest.DigestItem(digest.AGENT, f"{same}It is red."),
+            digest.DigestItem(digest.USER, "Go on"),
+        ],
+        [
+            digest.DigestItem(digest.AGENT, f"{same}It is blue."),
+            digest.DigestItem(digest.USER, "Go on"),
+        ],
     )
-    assert words is not None
-    assert "It is red." in words
-    assert "It is blue." in words
+    assert message is not None
+    assert "It is red." in message
+    assert "It is blue." in message
 
 
-def test_a_telling_knows_whole_messages_chunks_and_tool_calls() -> None:
+def test_digest_combines_messages_chunks_and_tool_calls() -> None:
     whole = [{"type": "text", "text": "Good day"}]
     lines = [
         update("user_message", messageId="u", content=[{"type": "text", "text": "Hello"}]),
@@ -302,8 +323,8 @@ def test_a_telling_knows_whole_messages_chunks_and_tool_calls() -> None:
         update("tool_call_update", toolCallId="t", title="Read it"),
         update("agent_message_chunk", content={"type": "image", "data": "x"}),
     ]
-    told = [(it.role, it.words) for it in digest.told(lines)]
-    assert told == [
+    items = [(it.role, it.text) for it in digest.digest_updates(lines)]
+    assert items == [
         ("user", "Hello"),
         ("agent", "Good day"),
         ("tool call", "completed"),

@@ -1,4 +1,4 @@
-"""OpenCode's database and files: every type of record, every trap, and how they go on."""
+"""OpenCode's database and files: every type of record, every trap, and growth."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from importer_results import entries_of, settled_of, talks_of, told, written_down
+from importer_results import describe_import, entries_of, items_of, read_sessions, settled_entries
 from opencode_files import (
     BEGIN,
     SESSION,
@@ -23,41 +23,44 @@ from opencode_files import (
     running,
     said,
 )
-from rekindle.importers.base import Notes, Talk
-from rekindle.importers.line_reader import LONGEST
-from rekindle.importers.opencode import TOOL
+from rekindle.importers.base import ImportNotes, SourceSession
+from rekindle.importers.line_reader import MAX_LINE_BYTES
+from rekindle.importers.opencode.session import IMPORTER
 from rekindle.model import Entry
 from rekindle.transcript.model import ToolCallItem
+from test_selection import some
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def reverted() -> OpenCode:
-    """Return a session of which the user has taken back the last two turns."""
-    it = OpenCode()
+    """Return a session in which the user has reverted the last two turns."""
+    session = OpenCode()
     for number in (1, 2, 3):
-        it.turn(number)
-    it.fields["revert"] = {"messageID": it.messages[2].id, "snapshot": "5a"}
-    return it
+        session.turn(number)
+    session.fields["revert"] = {"messageID": session.messages[2].id, "snapshot": "5a"}
+    return session
 
 
 def reverted_in_a_message() -> OpenCode:
-    it = OpenCode()
-    it.turn(1)
-    it.user(said("Go on"))
-    it.agent(said("First."), called("bash", {"command": "ls"}), said("Second."))
-    parts = list(it.messages[-1].parts)
-    it.fields["revert"] = {"messageID": it.messages[-1].id, "partID": parts[1]}
-    return it
+    session = OpenCode()
+    session.turn(1)
+    session.user(said("Go on"))
+    session.agent(said("First."), called("bash", {"command": "ls"}), said("Second."))
+    parts = list(session.messages[-1].parts)
+    session.fields["revert"] = {"messageID": session.messages[-1].id, "partID": parts[1]}
+    return session
 
 
 def children(home: Path) -> Path:
-    """Write a session with one of a sub-agent, one that is put away, and one without words."""
+    """Write a session with a sub-agent, an archived session, and an empty one."""
     path = home / "opencode.db"
-    it = OpenCode(archived=BEGIN)
-    it.user(said("Do it"))
-    it.agent(called("task", {"description": "Help"}, "Helped", sessionId="ses_0002"), said("Done"))
-    it.to_database(path)
+    session = OpenCode(archived=BEGIN)
+    session.user(said("Do it"))
+    session.agent(
+        called("task", {"description": "Help"}, "Helped", sessionId="ses_0002"), said("Done")
+    )
+    session.to_database(path)
     child = OpenCode("ses_0002", parentID=SESSION, title="Child session - 2025-10-09T08:53:20.000Z")
     child.turn(1)
     child.to_database(path)
@@ -81,84 +84,90 @@ CASES: dict[str, Callable[[Path], Path]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_made_of_it(name: str, tmp_path: Path, *, update: bool) -> None:
+def test_import_matches_golden_file(name: str, tmp_path: Path, *, update: bool) -> None:
     golden = GOLDEN / f"opencode-{name}.txt"
-    made = written_down(TOOL, CASES[name](tmp_path), str(tmp_path))
+    made = describe_import(IMPORTER, CASES[name](tmp_path), str(tmp_path))
     if update:
         golden.write_text(made, encoding="utf-8")
     assert made == golden.read_text(encoding="utf-8")
 
 
-def test_a_compaction_that_came_to_nothing_is_not_told_as_one(tmp_path: Path) -> None:
-    it = OpenCode()
-    it.turn(1)
-    for name, words in (("APIError", "Overloaded"), ("MessageAbortedError", "Aborted")):
-        it.user({"type": "compaction", "auto": False})
-        error = {"name": name, "data": {"message": words}}
-        it.agent(said("We did"), summary=True, finish=None, error=error)
-    it.user(said("Go on"))
-    it.agent(summary=True, finish=None, error={"name": "APIError", "data": {"message": "Again"}})
-    it.user({"type": "compaction", "auto": False})
-    (talk,) = talks_of(TOOL, it.to_database(tmp_path / "opencode.db"))
-    lines = b"\n".join(entry.line for entry in entries_of(talk))
+def test_failed_compaction_is_not_marked(tmp_path: Path) -> None:
+    session = OpenCode()
+    session.turn(1)
+    for name, texts in (("APIError", "Overloaded"), ("MessageAbortedError", "Aborted")):
+        session.user({"type": "compaction", "auto": False})
+        error = {"name": name, "data": {"message": texts}}
+        session.agent(said("We did"), summary=True, finish=None, error=error)
+    session.user(said("Go on"))
+    session.agent(
+        summary=True, finish=None, error={"name": "APIError", "data": {"message": "Again"}}
+    )
+    session.user({"type": "compaction", "auto": False})
+    (source,) = read_sessions(IMPORTER, session.to_database(tmp_path / "opencode.db"))
+    lines = b"\n".join(entry.line for entry in entries_of(source))
     assert b"was compacted here" not in lines
     assert lines.count(b"ended with an error: Overloaded") == 1
     assert lines.count(b"ended with an error: Again") == 1
-    it.agent(said("All until here."), summary=True)
-    (talk,) = talks_of(TOOL, it.to_database(tmp_path / "later.db"))
-    lines = b"\n".join(entry.line for entry in entries_of(talk))
+    session.agent(said("All until here."), summary=True)
+    (source,) = read_sessions(IMPORTER, session.to_database(tmp_path / "later.db"))
+    lines = b"\n".join(entry.line for entry in entries_of(source))
     assert lines.count(b"was compacted here") == 1
 
 
-# -- the same in all places ---------------------------------------------------------------------
+# -- databases and files ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [everything, damaged, reverted])
-def test_files_and_the_database_tell_the_same(make: Callable[[], OpenCode], tmp_path: Path) -> None:
-    database = talks_of(TOOL, make().to_database(tmp_path / "opencode.db"))
-    in_files = talks_of(TOOL, make().to_tree(tmp_path / "a"))
-    in_first = talks_of(TOOL, make().to_first_tree(tmp_path / "b"))
-    assert [entries_of(it) for it in in_files] == [entries_of(it) for it in database]
-    assert in_files[0].arrived.titles == database[0].arrived.titles
-    assert in_files[0].arrived.cwd == in_first[0].arrived.cwd == database[0].arrived.cwd
-    # Without a list of what is to be done.
-    plan = [it for it in entries_of(database[0]) if b'"Rest"' not in it.line]
-    assert [it.line for it in entries_of(in_first[0])] == [it.line for it in plan]
+def test_files_and_database_produce_the_same_entries(
+    make: Callable[[], OpenCode], tmp_path: Path
+) -> None:
+    database = read_sessions(IMPORTER, make().to_database(tmp_path / "opencode.db"))
+    in_files = read_sessions(IMPORTER, make().to_tree(tmp_path / "a"))
+    in_first = read_sessions(IMPORTER, make().to_first_tree(tmp_path / "b"))
+    assert [entries_of(source) for source in in_files] == [
+        entries_of(source) for source in database
+    ]
+    assert in_files[0].incoming.titles == database[0].incoming.titles
+    assert in_files[0].incoming.cwd == in_first[0].incoming.cwd == database[0].incoming.cwd
+    # The first tree has no to-do lists.
+    plan = [entry for entry in entries_of(database[0]) if b'"Rest"' not in entry.line]
+    assert [entry.line for entry in entries_of(in_first[0])] == [entry.line for entry in plan]
 
 
-def test_what_was_taken_over_into_the_database_is_there_once(tmp_path: Path) -> None:
-    it = OpenCode()
-    it.turn(1)
-    it.to_first_tree(tmp_path)
-    it.to_tree(tmp_path)
+def test_migrated_session_is_found_once(tmp_path: Path) -> None:
+    session = OpenCode()
+    session.turn(1)
+    session.to_first_tree(tmp_path)
+    session.to_tree(tmp_path)
     old = OpenCode("ses_0002")
     old.turn(2)
     old.to_first_tree(tmp_path)
-    assert [found.path.parent.name for found in TOOL.find(tmp_path, None)] == ["abc", "info"]
-    it.to_database(tmp_path / "opencode.db")
-    found = list(TOOL.find(tmp_path, None))
-    assert [(it.path.name, it.part) for it in found] == [
+    assert [found.path.parent.name for found in IMPORTER.find(tmp_path, None)] == ["abc", "info"]
+    session.to_database(tmp_path / "opencode.db")
+    found = list(IMPORTER.find(tmp_path, None))
+    assert [(hit.path.name, hit.part) for hit in found] == [
         ("opencode.db", SESSION),
         ("ses_0002.json", ""),
     ]
 
 
-def test_what_the_newest_version_has_added_comes_after_the_rest(tmp_path: Path) -> None:
-    it = OpenCode()
-    it.event("user", text="Question 1")
-    it.turn(1)
-    it.event("user", text="Question 2")
-    it.event("assistant", content=[{"type": "text", "text": "Answer 2"}], finish="stop")
-    assert told_of(it, tmp_path) == ["Question 1", "Answer 1", "Question 2", "Answer 2"]
+def test_messages_of_the_newest_version_come_last(tmp_path: Path) -> None:
+    session = OpenCode()
+    session.event("user", text="Question 1")
+    session.turn(1)
+    session.event("user", text="Question 2")
+    session.event("assistant", content=[{"type": "text", "text": "Answer 2"}], finish="stop")
+    assert items_in(session, tmp_path) == ["Question 1", "Answer 1", "Question 2", "Answer 2"]
 
 
-def test_an_older_database_has_fewer_tables_and_columns(tmp_path: Path) -> None:
-    it = OpenCode()
-    it.turn(1)
-    path = it.to_database(tmp_path / "opencode.db")
+def test_older_database_may_lack_tables_and_columns(tmp_path: Path) -> None:
+    session = OpenCode()
+    session.turn(1)
+    path = session.to_database(tmp_path / "opencode.db")
     db = open_database(path)
     for statement in (
-        # So it was for some weeks.
+        # Some versions had this table without an order.
         "drop index session_message_session_seq_idx",
         "alter table session_message drop column seq",
         "alter table session drop column time_archived",
@@ -170,42 +179,42 @@ def test_an_older_database_has_fewer_tables_and_columns(tmp_path: Path) -> None:
         "drop table session_message",
     ):
         db.execute(statement)
-        assert told(talks_of(TOOL, path)[0]) == ["Question 1", "Answer 1"], statement
+        assert items_of(read_sessions(IMPORTER, path)[0]) == ["Question 1", "Answer 1"], statement
     db.execute("drop table part")
-    assert talks_of(TOOL, path) == []
+    assert read_sessions(IMPORTER, path) == []
     db.close()
 
 
-def test_messages_are_in_order_of_time_and_then_of_their_ids(tmp_path: Path) -> None:
-    it = OpenCode()
-    it.turn(1)
-    it.turn(2)
-    # Names are made of the time, but begin anew every two years.
-    it.messages[0].id, it.messages[1].id = "msg_fff", "msg_ffg"
-    assert told_of(it, tmp_path) == ["Question 1", "Answer 1", "Question 2", "Answer 2"]
+def test_messages_are_ordered_by_time_and_id(tmp_path: Path) -> None:
+    session = OpenCode()
+    session.turn(1)
+    session.turn(2)
+    # Ids start with the time, but they wrap around every two years.
+    session.messages[0].id, session.messages[1].id = "msg_fff", "msg_ffg"
+    assert items_in(session, tmp_path) == ["Question 1", "Answer 1", "Question 2", "Answer 2"]
 
 
-# -- how a session goes on ------------------------------------------------------------------------
+# -- growth ---------------------------------------------------------------------------------------
 
 
 def states_of(whole: OpenCode) -> Iterator[OpenCode]:
-    """Yield a session as it was whenever a part of it was begun or done, or a message."""
+    """Yield all states of a session: before and after each part and each message."""
     for count, last in enumerate(whole.messages):
         named = list(last.parts.items())
         for number in range(len(named) + 1):
             done, (*begun,) = dict(named[:number]), named[number : number + 1]
-            it = OpenCode(whole.id, **whole.fields)
-            it.number = count
+            value = OpenCode(whole.id, **whole.fields)
+            value.number = count
             for parts in (done, {**done, **{name: undone(part) for name, part in begun}}):
                 message = Message(last.id, last.at, unfinished(last.data), parts)
-                it.messages = [*whole.messages[:count], message]
-                yield it
-        it.messages = whole.messages[: count + 1]
-        yield it
+                value.messages = [*whole.messages[:count], message]
+                yield value
+        value.messages = whole.messages[: count + 1]
+        yield value
 
 
 def undone(part: Json) -> Json:
-    """Return a part as it is while the agent is at it."""
+    """Return a part while the agent is still working on it."""
     if part["type"] == "tool":
         return {**part, "state": {"status": "running", "input": {}}}
     return {**part, "text": part["text"][:3]} if "text" in part else part
@@ -216,136 +225,141 @@ def unfinished(message: Json) -> Json:
         return message
     time = {"created": message["time"]["created"]}
     ends = ("time", "finish", "error")
-    return {"time": time, **{name: it for name, it in message.items() if name not in ends}}
+    return {"time": time, **{name: item for name, item in message.items() if name not in ends}}
 
 
-def test_a_session_that_grows_begins_with_what_was_told_before(tmp_path: Path) -> None:
+def test_growing_session_keeps_its_settled_entries(tmp_path: Path) -> None:
     path = tmp_path / "opencode.db"
     db = open_database(path)
     before: list[Entry] = []
     for number, state in enumerate(states_of(everything())):
         db.execute("delete from part; delete from message")
         state.into(db)
-        talks = talks_of(TOOL, path)
-        entries = entries_of(talks[0]) if talks else []
+        sources = read_sessions(IMPORTER, path)
+        entries = entries_of(sources[0]) if sources else []
         assert entries[: len(before)] == before, f"state {number}"
-        before = settled_of(talks[0]) if talks else []
+        before = settled_entries(sources[0]) if sources else []
     assert len(before) > 60
     db.close()
 
 
-def test_what_is_being_said_is_told_for_the_time_being(tmp_path: Path) -> None:
-    it = OpenCode()
-    it.turn(1)
-    it.user(said("Wait"))
-    it.agent(said("I am"), running("bash", {"command": "sleep 9"}), finish=None)
-    it.messages[-1].data["time"].pop("completed")
-    # Typed meanwhile: nothing is settled by that.
-    it.user(said("Hurry"))
-    (talk,) = talks_of(TOOL, it.to_database(tmp_path / "opencode.db"))
-    assert len(settled_of(talk)) == 4
-    *_, wait, words, call, hurry = told(talk)
-    assert (wait, words, hurry) == ("Wait", "I am", "Hurry")
+def test_unfinished_answer_is_provisional(tmp_path: Path) -> None:
+    session = OpenCode()
+    session.turn(1)
+    session.user(said("Wait"))
+    session.agent(said("I am"), running("bash", {"command": "sleep 9"}), finish=None)
+    session.messages[-1].data["time"].pop("completed")
+    # A prompt that is typed meanwhile settles nothing.
+    session.user(said("Hurry"))
+    (source,) = read_sessions(IMPORTER, session.to_database(tmp_path / "opencode.db"))
+    assert len(settled_entries(source)) == 4
+    *_, wait, texts, call, hurry = items_of(source)
+    assert (wait, texts, hurry) == ("Wait", "I am", "Hurry")
     assert isinstance(call, ToolCallItem)
     assert call.fields["status"] == "failed"
 
 
 @pytest.mark.parametrize("at", [1e307, -1, 1e18, "then", None])
-def test_times_may_be_none(at: object, tmp_path: Path) -> None:
-    it = OpenCode()
-    it.turn(1)
-    it.messages[0].data["time"] = {"created": at}
-    it.messages[1].data["time"] = {"created": at, "completed": at}
-    it.messages[1].parts["prt_z"] = {**called("bash", {}), "time": {"start": at}}
-    it.messages[1].parts["prt_z"]["state"]["time"] = {"start": at, "end": at}
-    path = it.to_tree(tmp_path)
+def test_invalid_times_are_ignored(at: object, tmp_path: Path) -> None:
+    session = OpenCode()
+    session.turn(1)
+    session.messages[0].data["time"] = {"created": at}
+    session.messages[1].data["time"] = {"created": at, "completed": at}
+    session.messages[1].parts["prt_z"] = {**called("bash", {}), "time": {"start": at}}
+    session.messages[1].parts["prt_z"]["state"]["time"] = {"start": at, "end": at}
+    path = session.to_tree(tmp_path)
     path.write_text(path.read_text().replace(str(BEGIN), json.dumps(at)))
-    for talk in (first(path), first(it.to_database(tmp_path / "opencode.db"))):
-        assert talk.arrived.created_us in {0, BEGIN * 1000}
-        assert told(talk)[:2] == ["Question 1", "Answer 1"]
+    for source in (first(path), first(session.to_database(tmp_path / "opencode.db"))):
+        assert source.incoming.created_us in {0, BEGIN * 1000}
+        assert items_of(source)[:2] == ["Question 1", "Answer 1"]
 
 
-# -- torn rows and files --------------------------------------------------------------------------
+# -- damaged rows and files -----------------------------------------------------------------------
 
 
-def test_a_torn_message_takes_no_other_with_it(tmp_path: Path) -> None:
-    it = OpenCode()
+def test_damaged_message_does_not_affect_others(tmp_path: Path) -> None:
+    session = OpenCode()
     for number in (1, 2, 3):
-        it.turn(number)
-    it.messages[2].data = '{"role":"us'
-    words = ["Question 1", "Answer 1", "Answer 2", "Question 3", "Answer 3"]
-    assert told_of(it, tmp_path) == words
-    assert told(first(it.to_tree(tmp_path))) == words
+        session.turn(number)
+    session.messages[2].data = '{"role":"us'
+    texts = ["Question 1", "Answer 1", "Answer 2", "Question 3", "Answer 3"]
+    assert items_in(session, tmp_path) == texts
+    assert items_of(first(session.to_tree(tmp_path))) == texts
 
 
-def test_a_part_that_is_too_large_takes_no_other_with_it(tmp_path: Path) -> None:
-    it = OpenCode()
-    it.turn(1)
-    it.agent(called("bash", {"command": "yes"}, "y" * LONGEST), said("Enough."))
-    for path in (it.to_database(tmp_path / "opencode.db"), it.to_tree(tmp_path)):
-        notes = Notes()
-        (talk,) = talks_of(TOOL, path, notes)
-        assert told(talk) == ["Question 1", "Answer 1", "Enough."]
+def test_too_large_part_does_not_affect_others(tmp_path: Path) -> None:
+    session = OpenCode()
+    session.turn(1)
+    session.agent(called("bash", {"command": "yes"}, "y" * MAX_LINE_BYTES), said("Enough."))
+    for path in (session.to_database(tmp_path / "opencode.db"), session.to_tree(tmp_path)):
+        notes = ImportNotes()
+        (source,) = read_sessions(IMPORTER, path, notes)
+        assert items_of(source) == ["Question 1", "Answer 1", "Enough."]
         assert notes.skipped == {"a part of a message is torn, or too large": 1}
 
 
-@settings(max_examples=50)
+@settings(max_examples=some(50))
 @given(st.data())
-def test_a_torn_part_keeps_nothing_else_out(
+def test_damaged_part_does_not_affect_others(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    it = OpenCode()
+    session = OpenCode()
     for number in range(4):
-        it.turn(number)
-        it.messages[-1].parts[f"prt_y{number}"] = called("bash", {"command": "ls"}, "a\nb")
-    which = data.draw(st.integers(0, len(it.messages) - 1))
-    message = it.messages[which]
+        session.turn(number)
+        session.messages[-1].parts[f"prt_y{number}"] = called("bash", {"command": "ls"}, "a\nb")
+    which = data.draw(st.integers(0, len(session.messages) - 1))
+    message = session.messages[which]
     name = data.draw(st.sampled_from([*message.parts, ""]))
     record = message.parts[name] if name else message.data
-    words = json.dumps(record)
-    at, length = data.draw(st.integers(0, len(words) - 1)), data.draw(st.integers(1, 40))
-    torn = words[:at] + data.draw(st.text(st.characters(codec="utf-8"), max_size=20))
-    torn += words[at + length :] if data.draw(st.booleans()) else ""
+    texts = json.dumps(record)
+    at, length = data.draw(st.integers(0, len(texts) - 1)), data.draw(st.integers(1, 40))
+    torn = texts[:at] + data.draw(st.text(st.characters(codec="utf-8"), max_size=20))
+    torn += texts[at + length :] if data.draw(st.booleans()) else ""
     if name:
         message.parts[name] = torn
     else:
         message.data = torn
     home = tmp_path_factory.mktemp("x")
-    talks = talks_of(TOOL, it.to_database(home / "opencode.db"))
-    entries = next(entries_of(talk) for talk in talks)
+    sources = read_sessions(IMPORTER, session.to_database(home / "opencode.db"))
+    entries = next(entries_of(source) for source in sources)
     before = OpenCode()
-    before.messages = it.messages[:which]
-    sure = [settled_of(talk) for talk in talks_of(TOOL, before.to_database(home / "before.db"))]
-    assert entries[: len(sure[0]) if sure else 0] == (sure[0] if sure else [])
-    assert [entries_of(talk) for talk in talks_of(TOOL, it.to_tree(home))] == [entries]
+    before.messages = session.messages[:which]
+    settled = [
+        settled_entries(source)
+        for source in read_sessions(IMPORTER, before.to_database(home / "before.db"))
+    ]
+    assert entries[: len(settled[0]) if settled else 0] == (settled[0] if settled else [])
+    assert [entries_of(source) for source in read_sessions(IMPORTER, session.to_tree(home))] == [
+        entries
+    ]
 
 
-@settings(max_examples=50)
+@settings(max_examples=some(50))
 @given(st.data())
-def test_a_database_with_changed_bytes_is_never_fatal(
+def test_changed_bytes_in_a_database_are_not_fatal(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    it = OpenCode()
+    session = OpenCode()
     for number in range(30):
-        it.turn(number)
-    path = it.to_database(tmp_path_factory.mktemp("x") / "opencode.db")
+        session.turn(number)
+    path = session.to_database(tmp_path_factory.mktemp("x") / "opencode.db")
     whole = bytearray(path.read_bytes())
     at = data.draw(st.integers(0, len(whole) - 1))
     change = data.draw(st.binary(min_size=1, max_size=200))
     whole[at : at + len(change)] = change
     path.write_bytes(bytes(whole[: data.draw(st.sampled_from([len(whole), at]))]))
-    notes = Notes()
-    for found in TOOL.find(path, None):
+    notes = ImportNotes()
+    for found in IMPORTER.find(path, None):
         try:
-            for talk in TOOL.read(found, notes):
-                entries_of(talk)
+            for source in IMPORTER.read(found, notes):
+                entries_of(source)
         except OSError as error:
             assert "database" in str(error)  # noqa: PT017 - not each of them raises
 
 
-def told_of(it: OpenCode, home: Path) -> list[object]:
-    return told(first(it.to_database(home / "opencode.db")))
+def items_in(session: OpenCode, home: Path) -> list[object]:
+    return items_of(first(session.to_database(home / "opencode.db")))
 
 
-def first(path: Path) -> Talk:
-    return next(iter(talks_of(TOOL, path)))
+def first(path: Path) -> SourceSession:
+    return next(iter(read_sessions(IMPORTER, path)))

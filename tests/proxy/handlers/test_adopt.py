@@ -1,4 +1,5 @@
 import pytest
+
 from engine_pair import EnginePair
 
 TEXT = {"type": "text", "text": "Hi"}
@@ -38,7 +39,7 @@ def test_a_session_that_no_agent_has_is_unknown() -> None:
 def test_a_refused_session_leaves_no_record() -> None:
     pair = adopting("session/load", "load")
     assert pair.fail("rekindle-1", message="who?").error["message"].endswith("who?")
-    assert pair.record.store.bound(["theirs"]) == set()
+    assert pair.record.store.known_ids(["theirs"]) == set()
 
 
 def test_an_empty_session_counts_if_the_agent_lists_it() -> None:

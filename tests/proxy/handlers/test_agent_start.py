@@ -1,6 +1,9 @@
-import pytest
-from engine_pair import EnginePair
+import json
 
+import pytest
+
+from engine_pair import EnginePair
+from playbook import CLIENT
 from rekindle.proxy.handlers.agent_start import pause_after
 
 
@@ -46,3 +49,22 @@ def test_an_agent_that_cannot_be_started_counts_as_another_death() -> None:
     assert "gone" in pair.request(1, "_x").error["message"]
     assert pair.request(2, "_x").to_client == []
     assert "gone" in pair.wait(1).error["message"]
+
+
+def test_two_prompts_in_one_read_start_the_agent_once() -> None:
+    pair = EnginePair()
+    pair.do_agent("Fake")
+    pair.do_open("s1")
+    pair.do_open("s2")
+    pair.exit()
+    prompts = [prompt_line(1, "s1"), prompt_line(2, "s2")]
+    pair.out.clear()
+    pair.receive(CLIENT, prompts)
+    assert pair.out.count("*  the agent is started again") == 1
+    assert pair.reply("rekindle-1", {"protocolVersion": 1}).recorded == []
+    assert pair.reports == []
+
+
+def prompt_line(request_id: int, session_id: str) -> str:
+    params = {"sessionId": session_id, "prompt": [{"type": "text", "text": "Hello"}]}
+    return json.dumps({"id": request_id, "method": "session/prompt", "params": params})

@@ -18,7 +18,7 @@ def test_an_agent_that_can_close_is_asked_to() -> None:
     pair = opened("close")
     assert pair.request(1, "session/close", sessionId="s1").call["method"] == "session/close"
     assert pair.reply("rekindle-1", {}).result == {}
-    assert pair.record.store.holder("s1") is None
+    assert pair.record.store.lease_holder("s1") is None
 
 
 def test_a_closed_session_that_the_agent_keeps_is_live_again_after_a_load() -> None:

@@ -72,7 +72,7 @@ def test_pages_hold_each_session_once_whatever_is_written_between_them(
     assert sorted(seen) == sorted(expected)
 
 
-def test_an_agent_that_never_comes_to_an_end_is_not_heard_to_it() -> None:
+def test_endless_list_of_an_agent_is_cut_off() -> None:
     book = Playbook()
     book.do_agent("Fake list load")
     book.receive(CLIENT, ['{"id":1,"method":"session/list","params":{}}'])
@@ -84,7 +84,7 @@ def test_an_agent_that_never_comes_to_an_end_is_not_heard_to_it() -> None:
 
 
 @pytest.mark.requirement(22, 26)
-def test_what_is_told_of_a_session_of_ours() -> None:
+def test_listed_session_has_all_recorded_fields() -> None:
     book = Playbook()
     book.do_agent("Fake")
     write(book, "s1", 1_700_000_000_123_000)

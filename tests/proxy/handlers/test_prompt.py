@@ -1,4 +1,5 @@
 import pytest
+
 from engine_pair import EnginePair, Sent, recorded_session
 
 TEXT = {"type": "text", "text": "Next"}

@@ -1,6 +1,6 @@
 import pytest
-from engine_pair import EnginePair, Sent, recorded_session
 
+from engine_pair import EnginePair, Sent, recorded_session
 from rekindle.model import AgentIdentity
 from rekindle.proxy.flow import AgentReply
 from rekindle.proxy.handlers.restore import is_same_agent, names_another_session

@@ -1,4 +1,4 @@
-"""Whose file it is, and what is done to it."""
+"""Open stores, foreign databases and damaged files."""
 
 import errno
 import re
@@ -13,21 +13,21 @@ import pytest
 
 from rekindle.errors import StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
 from rekindle.model import EntryBatch, Kind, LeaseHolder, Opened, Page, Side
-from rekindle.store.sqlite.connection import in_words, lock_path
+from rekindle.store.sqlite.connection import as_store_error
+from rekindle.store.sqlite.files import lock_path
 from rekindle.store.sqlite.inspect import is_store
-from rekindle.store.sqlite.quarantine import is_damaged, salvage
+from rekindle.store.sqlite.quarantine import is_damaged, recover
 from rekindle.store.sqlite.schema import MIGRATIONS, tables_of
 from rekindle.store.sqlite.store import SqliteStore
+from rekindle.transcript.titles import title_from_prompt
 
 
-def said(line: bytes) -> EntryBatch:
+def batch(line: bytes) -> EntryBatch:
     return EntryBatch(session_id="s", side=Side.AGENT, kind=Kind.UPDATE, at_us=1, data=line)
 
 
 @pytest.mark.parametrize("create", [True, False])
-def test_a_database_of_somebody_else_is_refused_and_left_as_it_is(
-    tmp_path: Path, *, create: bool
-) -> None:
+def test_a_foreign_database_is_refused_and_left_untouched(tmp_path: Path, *, create: bool) -> None:
     path = tmp_path / "theirs.db"
     with closing(apsw.Connection(str(path))) as db:
         db.execute("create table precious (x); insert into precious values (1)")
@@ -38,14 +38,14 @@ def test_a_database_of_somebody_else_is_refused_and_left_as_it_is(
     assert [file.name for file in tmp_path.iterdir()] == ["theirs.db"]
 
 
-def test_a_newer_store_keeps_even_the_log_that_was_left_beside_it(tmp_path: Path) -> None:
+def test_the_wal_of_a_newer_store_is_left_untouched(tmp_path: Path) -> None:
     path, copy = tmp_path / "s.db", tmp_path / "copy"
     copy.mkdir()
     with SqliteStore(path) as store:
-        store.write([said(b"1")])
+        store.write([batch(b"1")])
         with closing(apsw.Connection(str(path))) as db:
             db.execute(f"pragma user_version = {len(MIGRATIONS) + 1}")
-            # As a process leaves it that was killed.
+            # As a killed process leaves it.
             for file in ("s.db", "s.db-wal"):
                 shutil.copy(tmp_path / file, copy / file)
     before = {file.name: file.read_bytes() for file in copy.iterdir()}
@@ -56,26 +56,26 @@ def test_a_newer_store_keeps_even_the_log_that_was_left_beside_it(tmp_path: Path
         assert (copy / name).read_bytes() == content
 
 
-def test_every_step_changes_tables_by_which_a_store_can_be_known() -> None:
+def test_every_migration_changes_the_tables() -> None:
     known = [tables_of(schema) for schema in range(len(MIGRATIONS) + 1)]
     assert len(set(known)) == len(known)
 
 
-def test_a_store_that_is_made_while_it_is_looked_at_is_no_damaged_one(tmp_path: Path) -> None:
+def test_a_store_in_creation_is_not_reported_as_damaged(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with closing(apsw.Connection(str(path))) as db:
         db.pragma("journal_mode", "wal")
     lock_path(path).touch()
     looked: list[str] = []
 
-    def make(_cursor: apsw.Cursor, statement: str, _bindings: object) -> bool:
+    def create_meanwhile(_cursor: apsw.Cursor, statement: str, _bindings: object) -> bool:
         if "sqlite_schema" in statement and not looked:
             looked.append(statement)
             SqliteStore(path).close()
         return True
 
     def watch(db: apsw.Connection) -> None:
-        db.exec_trace = make
+        db.exec_trace = create_meanwhile
 
     apsw.connection_hooks.append(watch)
     try:
@@ -87,12 +87,10 @@ def test_a_store_that_is_made_while_it_is_looked_at_is_no_damaged_one(tmp_path: 
 
 
 @pytest.mark.parametrize("what", ["user_version = 99", "application_id = 99"])
-def test_a_store_that_says_to_be_another_is_damaged_only_if_its_tables_are_ours(
-    tmp_path: Path, what: str
-) -> None:
+def test_a_wrong_header_is_damage_only_with_our_tables(tmp_path: Path, what: str) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
-        store.write([said(b"1")])
+        store.write([batch(b"1")])
         store._query(f"pragma {what}")  # noqa: SLF001
     for create in (True, False):
         with pytest.raises(StoreDamaged, match="does not fit its tables"):
@@ -104,18 +102,18 @@ def test_a_store_that_says_to_be_another_is_damaged_only_if_its_tables_are_ours(
     for create in (True, False):
         with pytest.raises(StoreError, match=r"no store of Rekindle's|has schema 99"):
             SqliteStore(path, create=create)
-    assert salvage(path) is None
+    assert recover(path, title_from_prompt) is None
     with closing(apsw.Connection(str(path))) as db:
         db.execute("drop index later")
-    # A copy, as far as can be seen.
+    # It looks like a copy.
     (tmp_path / "s.db.lock").unlink()
     with pytest.raises(StoreError, match=r"no store of Rekindle's|has schema 99"):
         SqliteStore(path)
-    assert salvage(path) is None
+    assert recover(path, title_from_prompt) is None
 
 
 def rename(path: Path, name: str) -> None:
-    """Let a bit flip in what a store says of its tables."""
+    """Flip a bit in the SQL of a table."""
     with closing(apsw.Connection(str(path))) as db:
         db.pragma("writable_schema", 1)
         for key, sql in db.execute("select rowid, sql from sqlite_schema").fetchall():
@@ -131,20 +129,18 @@ COLUMNS = sorted({
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_a_table_that_is_not_as_it_was_made_is_found_to_be_damaged(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_changed_table_is_reported_as_damage(tmp_path: Path, name: str) -> None:
     path = tmp_path / "s.db"
-    holder = LeaseHolder(host="h", pid=1, token=name)
+    holder = LeaseHolder(machine="h", pid=1, token=name)
     with SqliteStore(path) as store:
-        store.write([Opened(session_id="s", at_us=1, cwd="/p"), said(b"1")])
+        store.write([Opened(session_id="s", at_us=1, cwd="/p"), batch(b"1")])
     rename(path, name)
     try:
         with SqliteStore(path) as store:
-            store.write([Opened(session_id="s", at_us=2, cwd="/p"), said(b"2")])
-            store.claim("s", holder)
+            store.write([Opened(session_id="s", at_us=2, cwd="/p"), batch(b"2")])
+            store.acquire_lease("s", holder)
             store.sessions(Page(cwd="/p"))
-            store.take_pending("t", [said(b"3")])
+            store.apply_pending("t", [batch(b"3")])
             lines = [entry.line for entry in store.read("s")]
     except StoreDamaged:
         pass
@@ -153,41 +149,41 @@ def test_a_table_that_is_not_as_it_was_made_is_found_to_be_damaged(
     assert is_damaged(path)
 
 
-def test_reading_changes_nothing(tmp_path: Path) -> None:
+def test_opening_for_reading_changes_no_file(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
-        store.write([said(b"1")])
+        store.write([batch(b"1")])
     (tmp_path / "s.db.lock").unlink()
     before = path.read_bytes()
     with SqliteStore(path, create=False) as store:
         assert [session.id for session in store.sessions(Page(with_unopened=True))] == ["s"]
         assert [entry.line for entry in store.read("s")] == [b"1"]
         with pytest.raises(StoreUnavailable, match="cannot be written"):
-            store.write([said(b"2")])
+            store.write([batch(b"2")])
     assert path.read_bytes() == before
 
 
-def test_a_store_whose_log_cannot_be_shared_can_still_be_read(tmp_path: Path) -> None:
+def test_a_store_with_an_unshareable_wal_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
-        store.write([said(b"1")])
-    # In the place of the log's index there is something that cannot be opened.
+        store.write([batch(b"1")])
+    # The shared memory file of the WAL cannot be opened.
     (tmp_path / "s.db-shm").mkdir()
     (tmp_path / "s.db-wal").mkdir()
     with SqliteStore(path, create=False) as store:
         assert [entry.line for entry in store.read("s")] == [b"1"]
 
 
-def test_a_store_that_was_removed_or_replaced_is_missed_at_the_next_sync(tmp_path: Path) -> None:
+def test_a_replaced_store_is_detected_at_the_next_sync(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
-        store.write([said(b"1")], sync=True)
+        store.write([batch(b"1")], sync=True)
         path.rename(tmp_path / "moved.db")
         with pytest.raises(StoreUnavailable, match="was removed or replaced"):
-            store.write([said(b"2")], sync=True)
+            store.write([batch(b"2")], sync=True)
         SqliteStore(path).close()
         with pytest.raises(StoreUnavailable, match="was removed or replaced"):
-            store.write([said(b"2")], sync=True)
+            store.write([batch(b"2")], sync=True)
 
 
 @pytest.mark.parametrize(
@@ -199,17 +195,17 @@ def test_a_store_that_was_removed_or_replaced_is_missed_at_the_next_sync(tmp_pat
         "update stretch set codec = 99",
     ],
 )
-def test_a_row_that_makes_no_sense_is_an_error_that_says_so(tmp_path: Path, damage: str) -> None:
+def test_a_malformed_row_raises_store_damaged(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
-        store.write([Opened(session_id="s", at_us=1, cwd="/p"), said(b"1")])
+        store.write([Opened(session_id="s", at_us=1, cwd="/p"), batch(b"1")])
         with closing(apsw.Connection(str(path))) as db:
             db.execute(damage)
         with pytest.raises(StoreError, match=r"is damaged|is packed in a way unknown"):
             [store.session("s"), *store.read("s")]
 
 
-def test_a_lone_line_of_a_new_session_is_written_with_it_or_not_at_all(tmp_path: Path) -> None:
+def test_a_new_session_and_its_first_entry_are_written_atomically(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
         with closing(apsw.Connection(str(path))) as db:
@@ -217,11 +213,11 @@ def test_a_lone_line_of_a_new_session_is_written_with_it_or_not_at_all(tmp_path:
                 "create trigger no before insert on stretch begin select raise(abort, 'x'); end"
             )
         with pytest.raises(StoreUnavailable):
-            store.write([said(b"1")])
+            store.write([batch(b"1")])
         assert store.sessions(Page()) == []
 
 
-def test_a_store_that_others_could_read_is_made_private(tmp_path: Path) -> None:
+def test_opening_makes_a_readable_store_private(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     SqliteStore(path).close()
     path.chmod(0o644)
@@ -237,22 +233,22 @@ def test_a_store_that_others_could_read_is_made_private(tmp_path: Path) -> None:
         OSError(errno.ENOSPC, "No space left on device"),
     ],
 )
-def test_a_full_disk_is_said_to_be_full(error: Exception) -> None:
-    assert str(in_words(error, Path("s.db"))) == "the disk with the store s.db is full"
+def test_a_full_disk_is_named_in_the_error(error: Exception) -> None:
+    assert str(as_store_error(error, Path("s.db"))) == "the disk with the store s.db is full"
 
 
-def test_a_disk_that_cannot_be_written_is_said_to_be_one() -> None:
+def test_a_read_only_disk_is_named_in_the_error() -> None:
     error = OSError(errno.EROFS, "Read-only file system")
-    assert "the store s.db cannot be written: " in str(in_words(error, Path("s.db")))
+    assert "the store s.db cannot be written: " in str(as_store_error(error, Path("s.db")))
 
 
-def test_what_a_killed_upgrade_had_begun_is_undone_by_whoever_reads(tmp_path: Path) -> None:
+def test_a_reader_rolls_back_a_killed_upgrade(tmp_path: Path) -> None:
     path, left = tmp_path / "s.db", tmp_path / "left"
     left.mkdir()
     with SqliteStore(path) as store:
-        store.write([said(b"1")])
+        store.write([batch(b"1")])
     with closing(apsw.Connection(str(path))) as db:
-        # A new store is made so, until its log is there.
+        # A new store has this mode until its WAL exists.
         db.pragma("journal_mode", "delete")
         db.execute("begin; delete from stretch")
         db.cache_flush()
@@ -276,12 +272,12 @@ with open(sys.argv[1], "r+b") as file:
 """
 
 
-def test_one_that_is_opened_again_keeps_the_lock_that_says_that_it_is_open(tmp_path: Path) -> None:
+def test_opening_a_store_twice_keeps_its_locks(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     look = [sys.executable, "-c", HELD_BY_ANOTHER, str(path)]
     with SqliteStore(path) as first:
-        first.write([said(b"1")])
+        first.write([batch(b"1")])
         with SqliteStore(path):
-            # Else a `sqlite3` that only looks would remove the log when it leaves.
+            # Otherwise a reading `sqlite3` would remove the WAL on exit.
             assert subprocess.check_output(look, text=True) == "held\n"
         assert subprocess.check_output(look, text=True) == "held\n"

@@ -1,4 +1,4 @@
-"""Power that fails: what was synced is there, in order, and the store is sound."""
+"""Power loss: synced changes are there, in order, and the store is intact."""
 
 import random
 import tempfile
@@ -12,7 +12,7 @@ from lossy_disk import File, lay_down, losing_disk
 from rekindle.errors import SessionNotFound
 from rekindle.model import EntryBatch, Kind, Opened, Side
 from rekindle.store.sqlite import connection
-from rekindle.store.sqlite.inspect import Examination
+from rekindle.store.sqlite.inspect import Inspection
 from rekindle.store.sqlite.store import SqliteStore
 from test_selection import some
 
@@ -22,11 +22,11 @@ WRITES = st.lists(
     min_size=1,
     max_size=12,
 )
-"""How many lines, how long each is, whether it is to stay, and whether it is imported."""
+"""The number of lines, their length, whether they are synced, and whether they are imported."""
 
 
 class Failure:
-    """What the disk has, and what was promised, at the moment when power fails."""
+    """The contents of the disk, and the synced entries, at the moment of a power loss."""
 
     def __init__(self) -> None:
         self.files: dict[str, File] = {}
@@ -34,32 +34,32 @@ class Failure:
 
 
 def write_all(path: Path, writes: list[Write], moment: int) -> tuple[Failure, int]:
-    """Write, and return how it is at a moment, and how many moments there are."""
+    """Write; return the state at one moment, and the number of moments."""
     failure, written, promised = Failure(), 0, 0
 
-    def look(at: int) -> None:
+    def state_at(at: int) -> None:
         if at == moment:
             failure.files, failure.promised = disk.snapshot(), promised
 
     with losing_disk() as disk, pytest.MonkeyPatch.context() as patch:
-        # Checkpoints are what is hardest, so there should be some.
-        patch.setattr(connection, "_PAGES_A_CHECKPOINT", 8)
-        disk.before_each = look
+        # Checkpoints are the hardest part, so there should be some.
+        patch.setattr(connection, "_PAGES_PER_CHECKPOINT", 8)
+        disk.before_each = state_at
         with SqliteStore(path) as store:
             store.write([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
             for count, length, sync, is_imported in writes:
-                changes = [said(range(written, written + count), length)]
+                changes = [batch(range(written, written + count), length)]
                 if is_imported:
                     assert store.extend("s", written, changes, sync=sync)
                 else:
                     store.write(changes, sync=sync)
                 written += count
                 promised = written if sync else promised
-        moments = disk.told
+        moments = disk.operations
     return failure, moments
 
 
-def said(numbers: range, length: int) -> EntryBatch:
+def batch(numbers: range, length: int) -> EntryBatch:
     data = b"\n".join(b"%d %s" % (number, b"x" * length) for number in numbers)
     return EntryBatch(
         session_id="s",
@@ -81,9 +81,7 @@ def numbers_in(path: Path) -> list[int]:
 
 @settings(max_examples=some(150), deadline=None)
 @given(writes=WRITES, part=st.floats(0, 1), seed=st.integers(0, 10**6))
-def test_what_was_synced_outlives_a_loss_of_power(
-    writes: list[Write], part: float, seed: int
-) -> None:
+def test_synced_changes_survive_a_power_loss(writes: list[Write], part: float, seed: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         (first := Path(name) / "first").mkdir()
         (second := Path(name) / "second").mkdir()
@@ -94,17 +92,17 @@ def test_what_was_synced_outlives_a_loss_of_power(
         found = numbers_in(after / "s.db")
         assert found == list(range(len(found)))
         assert len(found) >= failure.promised
-        with Examination(after / "s.db") as store:
+        with Inspection(after / "s.db") as store:
             assert store.complaints(full=True) + store.unreadable_entries() == []
 
 
-def test_the_disk_loses_what_was_not_synced(tmp_path: Path) -> None:
-    """What the property relies on: without a sync, all that was written can be gone."""
+def test_the_simulated_disk_loses_unsynced_writes(tmp_path: Path) -> None:
+    """Check the test itself: without a sync, everything can be lost."""
     with losing_disk() as disk:
         db = apsw.Connection(str(tmp_path / "x.db"))
         db.execute("pragma synchronous = off; create table t (x); insert into t values (1)")
         db.close()
         files = disk.snapshot()
-    kept = {files["x.db"].after_a_failure(random.Random(seed)) for seed in range(20)}  # noqa: S311
+    kept = {files["x.db"].after_power_failure(random.Random(seed)) for seed in range(20)}  # noqa: S311
     assert b"" in kept
     assert (tmp_path / "x.db").read_bytes() in kept

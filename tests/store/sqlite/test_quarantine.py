@@ -1,4 +1,4 @@
-"""A damaged store is set aside as it is; what is no damaged store of ours is left alone."""
+"""A damaged store is quarantined unchanged. Any other file is left alone."""
 
 import os
 import shutil
@@ -11,15 +11,17 @@ from threading import Event, Thread
 import apsw
 import pytest
 
+from rekindle.composition import open_store
 from rekindle.errors import StoreDamaged, StoreUnavailable
-from rekindle.store.address import open_store
+from rekindle.store.maintenance import RecoveryReport
 from rekindle.store.sqlite import connection, quarantine
-from rekindle.store.sqlite.connection import lock_path, made_path, report_path, waiting
 from rekindle.store.sqlite.filelock import FileLock
-from rekindle.store.sqlite.inspect import Examination
-from rekindle.store.sqlite.quarantine import Report, is_damaged, reports, salvage
+from rekindle.store.sqlite.files import awaiting_recovery, lock_path, recovered_path, report_path
+from rekindle.store.sqlite.inspect import Inspection
+from rekindle.store.sqlite.quarantine import is_damaged, recover, reports
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE
+from rekindle.transcript.titles import title_from_prompt
+from stdio_client import TIMEOUT
 from store_damage import ALL, Files, chunks, files_beside, fill
 
 
@@ -40,7 +42,7 @@ def damaged(tmp_path: Path) -> Path:
     return path
 
 
-def test_it_is_set_aside_as_it_is_and_nothing_is_ever_overwritten(
+def test_quarantine_keeps_the_files_and_overwrites_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quarantine.time, "strftime", lambda *_: "20260102T030405Z")
@@ -49,7 +51,7 @@ def test_it_is_set_aside_as_it_is_and_nothing_is_ever_overwritten(
         path = damaged(tmp_path)
         path.chmod(0o644)
         asides.append({"": path.read_bytes()})
-        assert salvage(path)
+        assert recover(path, title_from_prompt)
     names = [f"s.db.damaged-20260102T030405Z{end}" for end in ("", "-2", "-3")]
     assert [Path(it.path).name for it in reports(path)] == names
     for name, files in zip(names, asides, strict=True):
@@ -61,7 +63,7 @@ def test_it_is_set_aside_as_it_is_and_nothing_is_ever_overwritten(
     assert len(reports(path)) == 3
 
 
-def test_what_is_sound_or_was_never_ours_is_not_touched(tmp_path: Path) -> None:
+def test_intact_stores_and_other_files_are_not_quarantined(tmp_path: Path) -> None:
     letter, theirs, ours = tmp_path / "letter", tmp_path / "theirs.db", tmp_path / "s.db"
     letter.write_bytes(b"Dear all, " * 1000)
     with closing(apsw.Connection(str(theirs))) as db:
@@ -70,30 +72,32 @@ def test_what_is_sound_or_was_never_ours_is_not_touched(tmp_path: Path) -> None:
     with SqliteStore(ours) as store:
         fill(store, range(3))
     before = {it.name: it.read_bytes() for it in (letter, theirs, ours)}
-    assert [salvage(it) for it in (letter, theirs, ours, tmp_path / "none.db")] == [None] * 4
+    assert [
+        recover(it, title_from_prompt) for it in (letter, theirs, ours, tmp_path / "none.db")
+    ] == [None] * 4
     assert {it.name: it.read_bytes() for it in (letter, theirs, ours)} == before
     assert not [it.name for it in tmp_path.iterdir() if ".damaged-" in it.name]
 
 
-def test_a_newer_store_and_one_that_is_busy_are_not_touched(tmp_path: Path) -> None:
+def test_newer_and_busy_stores_are_not_quarantined(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
         fill(store, range(3))
         store._query("create table later (x)")  # noqa: SLF001
         store._query("pragma user_version = 9999")  # noqa: SLF001
     before = path.read_bytes()
-    with Examination(path) as examined:
+    with Inspection(path) as examined:
         assert examined.schema() == 9999
-    assert salvage(path) is None
+    assert recover(path, title_from_prompt) is None
     with closing(apsw.Connection(str(path))) as db:
         db.pragma("locking_mode", "exclusive")
         db.execute("begin exclusive")
         with pytest.raises(StoreUnavailable, match="is locked"):
-            salvage(path)
+            recover(path, title_from_prompt)
     assert path.read_bytes() == before
 
 
-def test_who_is_killed_while_saving_leaves_it_to_the_next(
+def test_the_next_process_finishes_a_killed_recovery(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = damaged(tmp_path)
@@ -102,155 +106,154 @@ def test_who_is_killed_while_saving_leaves_it_to_the_next(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(quarantine.Salvager, "settle", die)
+        patch.setattr(quarantine.PageRecovery, "complete", die)
         with pytest.raises(KeyboardInterrupt):
-            salvage(path)
+            recover(path, title_from_prompt)
     assert not path.exists()
     for create in (True, False):
         with pytest.raises(StoreDamaged, match="is not saved yet"):
             open_store(path, create=create)
     assert not path.exists()
-    report = salvage(path)
+    report = recover(path, title_from_prompt)
     assert report
     assert report.sessions_saved == 3
     open_store(path).close()
     assert not [it.name for it in tmp_path.iterdir() if "salvaged" in it.name]
 
 
-def test_what_was_saved_is_known_whenever_one_is_killed(
+def test_the_report_survives_a_kill_at_any_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = damaged(tmp_path)
     write = quarantine._write  # noqa: SLF001
 
-    def see(file: Path, data: bytes) -> None:
+    def check_before_rename(file: Path, data: bytes) -> None:
         assert not path.is_file()
         write(file, data)
 
-    monkeypatch.setattr(quarantine, "_write", see)
-    report = salvage(path)
+    monkeypatch.setattr(quarantine, "_write", check_before_rename)
+    report = recover(path, title_from_prompt)
     assert report
-    # Killed before the new store was renamed; only its name makes it one.
-    path.rename(made_path(path))
+    # Killed before the new store was renamed.
+    path.rename(recovered_path(path))
     with pytest.raises(StoreDamaged, match="is not saved yet"):
         open_store(path)
-    assert salvage(path) == report
-    # Killed thereafter.
+    assert recover(path, title_from_prompt) == report
+    # Killed after that.
     assert reports(path) == [report]
-    assert not made_path(path).exists()
-    # And when one failed to rename it, it is not done.
+    assert not recovered_path(path).exists()
+    # If the rename failed, the recovery is not complete.
     path.rename(tmp_path / "away")
     path.mkdir()
     with pytest.raises(OSError, match="directory"):
-        quarantine._save(path, Path(report.path), print)  # noqa: SLF001
+        quarantine._recover(path, Path(report.path), title_from_prompt, print)  # noqa: SLF001
     path.rmdir()
-    assert waiting(path) == Path(report.path)
-    assert salvage(path) == report
+    assert awaiting_recovery(path) == Path(report.path)
+    assert recover(path, title_from_prompt) == report
 
 
-def test_what_waits_is_what_was_set_aside_last_whatever_the_clock_says(
+def test_the_last_quarantined_store_is_found_despite_clock_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for stamp in ("20260102T030405Z", "20250102T030405Z"):
         path = damaged(tmp_path)
         monkeypatch.setattr(quarantine.time, "strftime", lambda *_, it=stamp: it)
-        report = salvage(path, is_sure=True)
+        report = recover(path, title_from_prompt, is_certain=True)
         assert report
         report_path(Path(report.path)).unlink()
     path.unlink()
-    assert waiting(path) == tmp_path / "s.db.damaged-20250102T030405Z"
+    assert awaiting_recovery(path) == tmp_path / "s.db.damaged-20250102T030405Z"
 
 
-def test_who_has_it_open_leaves_the_log_to_whoever_saves(tmp_path: Path) -> None:
+def test_an_open_store_leaves_its_wal_for_the_recovery(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store, closing(FileLock(lock_path(path))) as lock:
         fill(store, range(3))
-        # As one does that is killed before it has renamed the log as well.
-        quarantine._set_aside(path, lock)  # noqa: SLF001
+        # As a process that is killed before it has renamed the WAL.
+        quarantine._move_to_quarantine(path, lock)  # noqa: SLF001
         with pytest.raises(StoreUnavailable, match="was removed or replaced"):
             store.write([chunks("ses_1", 1, 1)], sync=True)
-        report = salvage(path)
+        report = recover(path, title_from_prompt)
     assert report
     assert (report.sessions_saved, report.entries_saved) == (3, 15)
 
 
-def test_who_was_sure_of_the_damage_does_not_set_aside_what_another_has_saved(
+def test_a_store_recovered_meanwhile_is_not_quarantined_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = damaged(tmp_path)
-    saved: list[Report | None] = []
+    saved: list[RecoveryReport | None] = []
     lock_it = quarantine._locked  # noqa: SLF001
 
-    def be_late(path: Path) -> AbstractContextManager[FileLock]:
+    def acquire_late(path: Path) -> AbstractContextManager[FileLock]:
         monkeypatch.setattr(quarantine, "_locked", lock_it)
-        saved.append(salvage(path, is_sure=True))
+        saved.append(recover(path, title_from_prompt, is_certain=True))
         return lock_it(path)
 
-    monkeypatch.setattr(quarantine, "_locked", be_late)
-    assert salvage(path, is_sure=True) == saved[0] == reports(path)[0]
+    monkeypatch.setattr(quarantine, "_locked", acquire_late)
+    assert recover(path, title_from_prompt, is_certain=True) == saved[0] == reports(path)[0]
     assert len(reports(path)) == 1
 
 
-def test_one_saves_and_the_others_wait_for_it(tmp_path: Path) -> None:
+def test_one_process_recovers_and_the_others_wait(tmp_path: Path) -> None:
     path = damaged(tmp_path)
     has_begun, may_go_on = Event(), Event()
-    came: list[Report | None] = []
+    came: list[RecoveryReport | None] = []
 
-    def hold_up(_: float) -> None:
+    def block(_: float) -> None:
         has_begun.set()
-        assert may_go_on.wait(PATIENCE)
+        assert may_go_on.wait(TIMEOUT)
 
-    one = Thread(target=lambda: came.append(salvage(path, tick=hold_up)))
-    other = Thread(target=lambda: came.append(salvage(path)))
+    one = Thread(target=lambda: came.append(recover(path, title_from_prompt, progress=block)))
+    other = Thread(target=lambda: came.append(recover(path, title_from_prompt)))
     one.start()
-    assert has_begun.wait(PATIENCE)
+    assert has_begun.wait(TIMEOUT)
     other.start()
     other.join(0.2)
     assert other.is_alive()
     may_go_on.set()
     for thread in (one, other):
-        thread.join(PATIENCE)
+        thread.join(TIMEOUT)
     assert came[0] == came[1] == reports(path)[0]
     assert len(reports(path)) == 1
 
 
-def test_nobody_waits_while_it_is_looked_whether_there_is_damage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checking_for_damage_holds_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = damaged(tmp_path)
     is_looking, may_go_on = Event(), Event()
-    came: list[Report | None] = []
+    came: list[RecoveryReport | None] = []
 
     def look(_: Path) -> bool:
         is_looking.set()
-        return may_go_on.wait(PATIENCE)
+        return may_go_on.wait(TIMEOUT)
 
     monkeypatch.setattr(quarantine, "is_damaged", look)
-    one = Thread(target=lambda: came.append(salvage(path)))
+    one = Thread(target=lambda: came.append(recover(path, title_from_prompt)))
     one.start()
-    assert is_looking.wait(PATIENCE)
+    assert is_looking.wait(TIMEOUT)
     with closing(FileLock(lock_path(path))) as lock:
         assert lock.acquire(0)
-        # Another has seen it sooner.
-        other = quarantine._save(path, quarantine._set_aside(path, lock), print)  # noqa: SLF001
+        # Another process was faster.
+        moved = quarantine._move_to_quarantine(path, lock)  # noqa: SLF001
+        other = quarantine._recover(path, moved, title_from_prompt, print)  # noqa: SLF001
         may_go_on.set()
-    one.join(PATIENCE)
+    one.join(TIMEOUT)
     assert came == [other] == reports(path)
 
 
-def test_what_is_not_known_to_be_saved_is_said_to_be(tmp_path: Path) -> None:
+def test_a_recovery_without_a_report_is_named(tmp_path: Path) -> None:
     path = damaged(tmp_path)
-    report = salvage(path)
+    report = recover(path, title_from_prompt)
     assert report
-    assert quarantine.in_words(report).endswith(
+    assert report.text.endswith(
         ": 3 sessions and 15 entries were saved, and nothing is known to be lost"
     )
     report_path(Path(report.path)).write_bytes(b"nonsense")
     (known,) = reports(path)
-    assert quarantine.in_words(known).endswith("; what was saved of it is not known")
+    assert known.text.endswith("; what was saved of it is not known")
 
 
-def test_without_room_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recovery_needs_enough_disk_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = damaged(tmp_path)
     usage = shutil.disk_usage(tmp_path)
     with monkeypatch.context() as patch:
@@ -259,15 +262,15 @@ def test_without_room_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.Monke
         patch.setattr(quarantine.shutil, "disk_usage", lambda _: usage._replace(free=free))
         for _ in range(2):
             with pytest.raises(StoreUnavailable, match="no room"):
-                salvage(path)
-    assert salvage(path)
+                recover(path, title_from_prompt)
+    assert recover(path, title_from_prompt)
 
 
-def test_one_that_has_it_open_does_not_go_on_writing_to_it(tmp_path: Path) -> None:
+def test_an_open_store_stops_writing_after_quarantine(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
         fill(store, range(3))
-        report = salvage(path, is_sure=True)
+        report = recover(path, title_from_prompt, is_certain=True)
         assert report
         aside = files_beside(Path(report.path))
         for sync in (True, False):
@@ -281,7 +284,7 @@ def test_one_that_has_it_open_does_not_go_on_writing_to_it(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("with_log", [True, False])
-def test_a_store_that_was_emptied_is_no_new_one(tmp_path: Path, *, with_log: bool) -> None:
+def test_an_emptied_store_is_damaged(tmp_path: Path, *, with_log: bool) -> None:
     path, log = tmp_path / "s.db", tmp_path / "s.db-wal"
     with SqliteStore(path) as store:
         fill(store, range(3))
@@ -293,38 +296,38 @@ def test_a_store_that_was_emptied_is_no_new_one(tmp_path: Path, *, with_log: boo
         with pytest.raises(StoreDamaged, match="the file is empty, and was not"):
             open_store(path, create=create)
     assert log.exists() == with_log
-    report = salvage(path)
+    report = recover(path, title_from_prompt)
     assert report
     assert (report.sessions_saved, report.entries_saved) == ((3, 15) if with_log else (0, 0))
-    assert quarantine.in_words(report).endswith("nothing in it could be read") != with_log
+    assert report.text.endswith("nothing in it could be read") != with_log
     open_store(path).close()
 
 
-def test_a_store_that_is_being_made_or_was_removed_was_not_emptied(tmp_path: Path) -> None:
+def test_a_new_or_removed_store_was_not_emptied(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     path.touch()
     lock_path(path).touch()
     for _ in range(2):
-        # As one leaves it who is killed, and one who makes it now.
+        # As a killed process leaves it, and as a creating process has it.
         SqliteStore(path).close()
         path.unlink()
     SqliteStore(path).close()
     path.unlink()
-    connection._mark_as_made(path, is_made=False)  # noqa: SLF001
+    connection._mark_as_created(path, is_created=False)  # noqa: SLF001
     path.touch()
     with SqliteStore(path, create=False) as store:
         assert store.sessions(ALL) == []
 
 
-def test_a_note_leaves_the_mark_as_it_is(tmp_path: Path) -> None:
+def test_writing_the_note_keeps_the_mark(tmp_path: Path) -> None:
     path = damaged(tmp_path)
-    assert salvage(path)
+    assert recover(path, title_from_prompt)
     os.truncate(path, 0)
-    assert salvage(path)
+    assert recover(path, title_from_prompt)
     assert len(reports(path)) == 2
 
 
-def test_what_was_copied_into_an_open_store_is_damage_and_saved_when_it_shows(
+def test_a_file_copied_over_an_open_store_is_recovered(
     tmp_path: Path,
 ) -> None:
     path, backup = tmp_path / "s.db", tmp_path / "backup"
@@ -333,12 +336,12 @@ def test_what_was_copied_into_an_open_store_is_damage_and_saved_when_it_shows(
     shutil.copy(path, backup)
     with SqliteStore(path) as store:
         fill(store, range(20, 50))
-        store._empty_log()  # noqa: SLF001
-        # As `cp` does: the file is the same, and has other pages.
+        store._truncate_wal()  # noqa: SLF001
+        # As `cp` does: the same file with other pages.
         path.write_bytes(backup.read_bytes())
         store.write([chunks("ses_new", n, 3) for n in range(30)], sync=True)
     assert is_damaged(path)
-    report = salvage(path)
+    report = recover(path, title_from_prompt)
     assert report
     assert not is_damaged(path)
     with SqliteStore(path) as store:

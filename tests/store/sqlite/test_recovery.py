@@ -1,4 +1,4 @@
-"""A store is damaged in every way that we can think of, and what can be read of it is saved."""
+"""Recovery from every kind of damage that we can think of."""
 
 import shutil
 from pathlib import Path
@@ -18,10 +18,11 @@ from rekindle.model import (
     Titled,
     TitleSource,
 )
-from rekindle.store.sqlite.pages import PAGE
-from rekindle.store.sqlite.quarantine import salvage
+from rekindle.store.sqlite.quarantine import recover
 from rekindle.store.sqlite.schema import place
 from rekindle.store.sqlite.store import SqliteStore
+from rekindle.store.sqlite.wal import PAGE
+from rekindle.transcript.titles import title_from_prompt
 from store_damage import (
     ALL,
     HARMS,
@@ -46,8 +47,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
     path = tmp_path_factory.mktemp("original") / "s.db"
     with SqliteStore(path) as store:
         fill(store, range(40))
-        store.claim("ses_1", LeaseHolder(token="t", pid=1, host="h"))  # noqa: S106 - no password
-        store.release(LeaseHolder(token="t", pid=1, host="h"))  # noqa: S106
+        store.acquire_lease("ses_1", LeaseHolder(token="t", pid=1, machine="h"))  # noqa: S106 - no password
+        store.release_leases(LeaseHolder(token="t", pid=1, machine="h"))  # noqa: S106
         source = TitleSource.USER
         store.write([Titled(session_id="ses_2", at_us=NOW, source=source, title="Two")])
         store.write([Archived(session_id="ses_3", at_us=NOW)])
@@ -61,20 +62,21 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
     return described(path)
 
 
-def test_of_a_sound_store_all_is_kept(original: Original, tmp_path: Path) -> None:
+def test_recovery_of_an_intact_store_keeps_everything(original: Original, tmp_path: Path) -> None:
     path = lay_down(original.files, tmp_path / "x")
     with SqliteStore(path) as store:
         before = [store.session(id_) for id_ in original.ids.values()]
         titles = store.titles("ses_2")
-    report = salvage(path, is_sure=True)
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
     assert (report.sessions_lost, report.entries_lost) == (0, 0)
     assert check_result(path, original, report) == original.entries
     with SqliteStore(path) as store:
         assert [store.session(id_) for id_ in original.ids.values()] == before
         assert store.titles("ses_2") == titles
-        # Whoever had it last is still known, and no key is given twice.
-        assert store.claim("ses_1", LeaseHolder(token="u", pid=2, host="h")).was_held_by_another  # noqa: S106
+        # The last lease holder is still known, and no key is reused.
+        other = LeaseHolder(token="u", pid=2, machine="h")  # noqa: S106
+        assert store.acquire_lease("ses_1", other).was_held_by_another
         store.write([opened("new")])
         (row,) = store._query("select key from session where id = 'new'")  # noqa: SLF001
         assert row[0] == max(original.ids) + 2
@@ -82,7 +84,7 @@ def test_of_a_sound_store_all_is_kept(original: Original, tmp_path: Path) -> Non
 
 @settings(deadline=None, max_examples=some(150))
 @given(st.integers(0, 2**32))
-def test_what_lies_on_other_pages_is_saved_and_nothing_is_invented(
+def test_rows_on_intact_pages_are_recovered_and_none_invented(
     original: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
     chance = chance_of(seed)
@@ -92,7 +94,7 @@ def test_what_lies_on_other_pages_is_saved_and_nothing_is_invented(
     for number in sorted(hit):
         harm(file, (number - 1) * PAGE, chance)
     path = lay_down({"": bytes(file)}, tmp_path_factory.getbasetemp() / "pages")
-    report = salvage(path, is_sure=True)
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
     assert Path(report.path).read_bytes() == file
     saved = check_result(path, original, report)
@@ -101,7 +103,7 @@ def test_what_lies_on_other_pages_is_saved_and_nothing_is_invented(
             assert saved[about] == original.entries[about]
     wrong = [it for it in saved if saved[it] != original.entries.get(it)]
     if harm is flip:
-        # SQLite has no checksums: what is flipped inside a text cannot be told from the text.
+        # SQLite has no checksums: a flipped bit inside a text cannot be detected.
         assert len(wrong) <= sum(bool(on & hit) for on in original.pages.values())
     else:
         assert wrong == []
@@ -111,7 +113,7 @@ def test_what_lies_on_other_pages_is_saved_and_nothing_is_invented(
 
 @settings(deadline=None, max_examples=some(40))
 @given(st.integers(0, 2**32))
-def test_trees_whose_pages_were_swapped_keep_all(
+def test_swapped_interior_pages_lose_nothing(
     original: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
     chance = chance_of(seed)
@@ -122,7 +124,7 @@ def test_trees_whose_pages_were_swapped_keep_all(
         a, b = (slice((number - 1) * PAGE, number * PAGE) for number in (one, other))
         file[a], file[b] = file[b], file[a]
     path = lay_down({"": bytes(file)}, tmp_path_factory.getbasetemp() / "swapped")
-    report = salvage(path, is_sure=True)
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
     assert check_result(path, original, report) == original.entries
     assert (report.sessions_lost, report.entries_lost) == (0, 0)
@@ -130,13 +132,13 @@ def test_trees_whose_pages_were_swapped_keep_all(
 
 @settings(deadline=None, max_examples=some(40))
 @given(st.integers(1, 200 * PAGE))
-def test_what_stands_before_a_cut_is_saved(
+def test_rows_before_a_truncation_are_recovered(
     original: Original, tmp_path_factory: pytest.TempPathFactory, size: int
 ) -> None:
     size = min(size, len(original.files[""]) - 1)
     file = original.files[""][:size]
     path = lay_down({"": file}, tmp_path_factory.getbasetemp() / "cut")
-    report = salvage(path, is_sure=True)
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
     saved = check_result(path, original, report)
     assert all(original.entries[about] == entry for about, entry in saved.items())
@@ -145,35 +147,33 @@ def test_what_stands_before_a_cut_is_saved(
         assert about in saved or not all(number in whole for number in on)
 
 
-def test_each_leaf_that_is_lost_takes_only_its_own_entries_along(
-    original: Original, tmp_path: Path
-) -> None:
+def test_a_lost_leaf_loses_only_its_own_entries(original: Original, tmp_path: Path) -> None:
     for number in original.leaves:
         file = bytearray(original.files[""])
         zero(file, (number - 1) * PAGE, chance_of(0))
         path = lay_down({"": bytes(file)}, tmp_path / "x")
-        report = salvage(path)
+        report = recover(path, title_from_prompt)
         assert report
         saved = check_result(path, original, report)
         expected = {it for it, on in original.pages.items() if number not in on}
         assert set(saved) >= expected
         assert report.entries_saved + report.entries_lost <= len(original.entries)
         assert report.sessions_lost == 0
-        # The last entries of the last session leave no trace, if they were alone on their page.
+        # The last entries of the last session leave no trace if they had a page of their own.
         assert report.entries_lost or number == original.leaves[-1]
 
 
-# -- the log ----------------------------------------------------------------------------------
+# -- the WAL ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def logged(tmp_path_factory: pytest.TempPathFactory) -> Original:
-    """Have a store of which a part is still in the log, as one leaves it who is killed."""
+def store_in_wal(tmp_path_factory: pytest.TempPathFactory) -> Original:
+    """Return a store with a part still in its WAL, as a killed process leaves it."""
     folder = tmp_path_factory.mktemp("logged")
     path, copy = folder / "s.db", folder / "copy.db"
     with SqliteStore(path) as store:
         fill(store, range(12))
-        store._empty_log()  # noqa: SLF001
+        store._truncate_wal()  # noqa: SLF001
         fill(store, range(12, 24))
         for end in ("", "-wal"):
             shutil.copy(f"{path}{end}", f"{copy}{end}")
@@ -183,51 +183,51 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Original:
     return Original(files, whole.entries, whole.ids, {}, [], [])
 
 
-def test_what_is_in_the_log_is_saved(logged: Original, tmp_path: Path) -> None:
-    path = lay_down(logged.files, tmp_path / "x")
-    report = salvage(path, is_sure=True)
+def test_rows_in_the_wal_are_recovered(store_in_wal: Original, tmp_path: Path) -> None:
+    path = lay_down(store_in_wal.files, tmp_path / "x")
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
-    assert check_result(path, logged, report) == logged.entries
+    assert check_result(path, store_in_wal, report) == store_in_wal.entries
     aside = Path(report.path)
-    assert aside.read_bytes() == logged.files[""]
-    assert Path(f"{aside}-wal").read_bytes() == logged.files["-wal"]
+    assert aside.read_bytes() == store_in_wal.files[""]
+    assert Path(f"{aside}-wal").read_bytes() == store_in_wal.files["-wal"]
 
 
 @settings(deadline=None, max_examples=some(60))
 @given(st.integers(0, 2**32))
-def test_a_torn_log_loses_what_was_torn_and_invents_nothing(
-    logged: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
+def test_a_torn_wal_loses_only_the_torn_part(
+    store_in_wal: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
-    log, chance = bytearray(logged.files["-wal"]), chance_of(seed)
+    log, chance = bytearray(store_in_wal.files["-wal"]), chance_of(seed)
     if chance.choice([True, False]):
         del log[chance.randrange(len(log)) :]
     for _ in range(chance.randint(0, 3)):
         if log:
             log[chance.randrange(len(log))] ^= 1 << chance.randrange(8)
-    path = lay_down(logged.files | {"-wal": bytes(log)}, tmp_path_factory.getbasetemp() / "torn")
-    report = salvage(path, is_sure=True)
+    path = lay_down(
+        store_in_wal.files | {"-wal": bytes(log)}, tmp_path_factory.getbasetemp() / "torn"
+    )
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
-    saved = check_result(path, logged, report)
-    assert all(logged.entries[about] == entry for about, entry in saved.items())
+    saved = check_result(path, store_in_wal, report)
+    assert all(store_in_wal.entries[about] == entry for about, entry in saved.items())
     before = [f"ses_{n}" for n in range(12)]
-    assert {about for about in logged.entries if about[0] in before} <= set(saved)
+    assert {about for about in store_in_wal.entries if about[0] in before} <= set(saved)
 
 
-def test_a_damaged_frame_of_the_log_does_not_take_along_what_follows(
-    logged: Original, tmp_path: Path
-) -> None:
-    log = bytearray(logged.files["-wal"])
+def test_frames_after_a_damaged_one_are_recovered(store_in_wal: Original, tmp_path: Path) -> None:
+    log = bytearray(store_in_wal.files["-wal"])
     log[32 + 24 + 100] ^= 1
-    path = lay_down(logged.files | {"-wal": bytes(log)}, tmp_path / "x")
-    report = salvage(path, is_sure=True)
+    path = lay_down(store_in_wal.files | {"-wal": bytes(log)}, tmp_path / "x")
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
-    assert len(check_result(path, logged, report)) > len(logged.entries) - 20
+    assert len(check_result(path, store_in_wal, report)) > len(store_in_wal.entries) - 20
 
 
-# -- numbers that are wrong -------------------------------------------------------------------
+# -- wrong rowids -----------------------------------------------------------------------------
 
 
-def test_a_row_whose_number_is_wrong_goes_to_no_other_session(tmp_path: Path) -> None:
+def test_a_row_with_a_wrong_rowid_joins_no_other_session(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
         store.write([opened("one"), opened("two"), chunks("two", 1, 2)])
@@ -236,7 +236,7 @@ def test_a_row_whose_number_is_wrong_goes_to_no_other_session(tmp_path: Path) ->
     file = path.read_bytes()
     assert file.count(varint(place(1, 3))) == 1
     path.write_bytes(file.replace(varint(place(1, 3)), varint(place(2, 3))))
-    report = salvage(path, is_sure=True)
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
     assert (report.entries_saved, report.entries_lost) == (6, 1)
     with SqliteStore(path) as store:
@@ -247,36 +247,36 @@ def test_a_row_whose_number_is_wrong_goes_to_no_other_session(tmp_path: Path) ->
         ]
 
 
-def test_an_id_is_the_one_on_which_the_indexes_agree(original: Original, tmp_path: Path) -> None:
+def test_an_id_is_taken_from_agreeing_indexes(original: Original, tmp_path: Path) -> None:
     path = lay_down(original.files, tmp_path / "x")
-    # In rows of `session` it stands beside the id that the agent has for it.
+    # Rows of `session` have the agent's id after it.
     file = path.read_bytes()
     assert file.count(b"ses_7ses_7") == 1
     path.write_bytes(file.replace(b"ses_7ses_7", b"wes_7ses_7"))
-    report = salvage(path, is_sure=True)
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
     assert check_result(path, original, report) == original.entries
 
 
 def varint(number: int) -> bytes:
-    """Write a number as SQLite does."""
+    """Return a number as SQLite encodes it."""
     parts = [number & 0x7F]
     while number := number >> 7:
         parts.append(number & 0x7F | 0x80)
     return bytes(reversed(parts))
 
 
-# -- what becomes of sessions -----------------------------------------------------------------
+# -- sessions ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("indexes", [(), ("session_by_time", "session_by_cwd")])
-def test_sessions_are_made_for_entries_that_lost_theirs(
+def test_orphaned_entries_get_a_new_session(
     original: Original, tmp_path: Path, indexes: tuple[str, ...]
 ) -> None:
     path = lay_down(original.files, tmp_path / "x")
     for name in ("session", "session_by_deletion", *indexes):
         overwrite(path, name)
-    report = salvage(path)
+    report = recover(path, title_from_prompt)
     assert report
     saved = check_result(path, original, report)
     assert {about for about in saved if about[0] != "fork"} >= {
@@ -288,20 +288,18 @@ def test_sessions_are_made_for_entries_that_lost_theirs(
         session = store.find("salvaged-8" if indexes else "ses_7")
         assert (session.cwd, session.title) == ("/" if indexes else "/p/2", "Hello 7")
         assert session.turns == 1
-    # Of the one that was purged nothing was left but that it was.
+    # Only the tombstone of the purged session is left.
     assert report.sessions_lost == (0 if indexes else 1)
 
 
-def test_a_session_without_entries_says_that_they_are_lost(
-    original: Original, tmp_path: Path
-) -> None:
+def test_a_session_that_lost_all_entries_has_a_gap(original: Original, tmp_path: Path) -> None:
     path = lay_down(original.files, tmp_path / "x")
     with SqliteStore(path) as store:
-        # As the runner does with each prompt and each message.
+        # As the recorder does with each prompt and each message.
         store._query("update session set turns = 1, messages = 2")  # noqa: SLF001
     overwrite(path, "stretch")
     overwrite(path, "stretch_by_turn")
-    report = salvage(path)
+    report = recover(path, title_from_prompt)
     assert report
     assert (report.entries_saved, report.sessions_lost) == (0, 0)
     with SqliteStore(path) as store:
@@ -309,7 +307,7 @@ def test_a_session_without_entries_says_that_they_are_lost(
     assert (gap.kind, gap.line) == (Kind.GAP, b'{"lostEntries":2,"isDamage":true}')
 
 
-def test_a_line_that_makes_no_sense_is_lost_alone(tmp_path: Path) -> None:
+def test_only_the_invalid_line_of_a_row_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
         store.write([opened("s"), chunks("s", 0, 5)])
@@ -317,7 +315,7 @@ def test_a_line_that_makes_no_sense_is_lost_alone(tmp_path: Path) -> None:
         lines = row[1].split(b"\n")
         data = b"\n".join([lines[0], lines[1][:-1] + b"\xff", *lines[2:]])
         store._query("update stretch set data = ?", (data,))  # noqa: SLF001
-    report = salvage(path, is_sure=True)
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
     assert (report.entries_saved, report.entries_lost) == (4, 1)
     with SqliteStore(path) as store:
@@ -328,13 +326,13 @@ def test_a_line_that_makes_no_sense_is_lost_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shift", [-1, 1])
-def test_a_row_that_lies_where_others_do_is_lost(tmp_path: Path, shift: int) -> None:
+def test_an_overlapping_row_is_lost(tmp_path: Path, shift: int) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
         store.write([opened("s"), *(chunks("s", n, 3) for n in range(5))])
         before = list(store.read("s"))
         store._query("update stretch set place = place + ? where at_us = ?", (shift, NOW + 2))  # noqa: SLF001
-    report = salvage(path, is_sure=True)
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
     assert (report.entries_saved, report.entries_lost) == (12, 3)
     with SqliteStore(path) as store:

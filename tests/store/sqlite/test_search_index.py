@@ -1,4 +1,4 @@
-"""The index: how it grows, and what is left of it in the file."""
+"""The search index: how it grows, and what it forgets."""
 
 import errno
 import subprocess
@@ -31,12 +31,12 @@ from recorded_sessions import (
 )
 from rekindle.errors import StoreUnavailable
 from rekindle.model import Deleted, EntryBatch, Forked, Kind, LeaseHolder, Opened, Page
-from rekindle.store.address import index_path
-from rekindle.store.sqlite.search_index import Index
-from rekindle.store.sqlite.search_query import Wanted, search
+from rekindle.store.search import SearchRequest
+from rekindle.store.sqlite.files import index_path
+from rekindle.store.sqlite.search_index import SqliteSearchIndex
 from rekindle.store.sqlite.store import SqliteStore
-from rekindle.text.search_terms import parse
-from rekindle.transfer.indexer import bring_up_to_date
+from rekindle.text.search_syntax import parse
+from rekindle.transfer.indexer import update_index
 from test_selection import some
 
 
@@ -95,13 +95,13 @@ ENTRIES = st.one_of(
 
 @settings(max_examples=some(150), deadline=None)
 @given(st.lists(ENTRIES, max_size=25))
-def test_an_index_that_grew_is_as_one_made_at_once(steps: list[EntryBatch | None]) -> None:
+def test_incremental_indexing_equals_a_full_rebuild(steps: list[EntryBatch | None]) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "s.db"
         with SqliteStore(path) as store:
-            # In use, so that it is looked at also when nothing has moved its time.
+            # With a lease, so that it is checked even if its time has not changed.
             store.write([opened("a")])
-            store.claim("a", LeaseHolder(token="t", pid=1, host="h"))  # noqa: S106 - no password
+            store.acquire_lease("a", LeaseHolder(token="t", pid=1, machine="h"))  # noqa: S106 - no password
             for step in steps:
                 if step is None:
                     update(path)
@@ -109,31 +109,31 @@ def test_an_index_that_grew_is_as_one_made_at_once(steps: list[EntryBatch | None
                     store.write([step])
         update(path)
         grown = everything(path)
-        Index(path, anew=True).close()
+        SqliteSearchIndex(path, rebuild=True).close()
         update(path)
         assert grown == everything(path)
 
 
-def test_only_what_is_new_is_written(store: SqliteStore, path: Path) -> None:
+def test_only_changed_documents_are_written(store: SqliteStore, path: Path) -> None:
     store.write([opened("a")])
     for number in range(50):
         store.write([asked("a", f"question {number}", NOW + number), answered("a", NOW + number)])
     update(path)
-    with Index(path) as index, SqliteStore(path, create=False) as reader:
+    with SqliteSearchIndex(path) as index, SqliteStore(path, create=False) as reader:
         for expected, change in ((0, None), (1, asked("a", "one more", NOW + 99))):
             if change:
                 store.write([change])
             before = index.db.total_changes()
-            index.db.set_update_hook(writes := Writes())
-            for _ in bring_up_to_date(index, reader):
+            index.db.set_update_hook(writes := WriteCounter())
+            for _ in update_index(index, reader):
                 pass
             index.db.set_update_hook(None)
             assert writes.passages == expected
             assert (index.db.total_changes() > before) is bool(change)
 
 
-class Writes:
-    """Counts the passages that are written."""
+class WriteCounter:
+    """Counts the documents that are written."""
 
     def __init__(self) -> None:
         self.passages = 0
@@ -142,7 +142,7 @@ class Writes:
         self.passages += table == "passage_0_content"
 
 
-def test_a_session_is_found_as_long_as_it_is_there(store: SqliteStore, path: Path) -> None:
+def test_a_session_is_found_until_it_is_removed(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "word")])
     assert found(path, "word") == [("a", 1)]
     for _ in range(2):
@@ -155,26 +155,24 @@ def test_a_session_is_found_as_long_as_it_is_there(store: SqliteStore, path: Pat
     assert everything(path) == []
 
 
-def test_a_deleted_session_is_not_found_though_its_words_are_there_still(
-    store: SqliteStore, path: Path
-) -> None:
+def test_a_deleted_session_is_not_found(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "word")])
     update(path)
     store.write([Deleted(session_id="a", at_us=NOW)])
-    with Index(path) as index:
-        assert search(index, Wanted(terms=parse("word"))) == []
+    with SqliteSearchIndex(path) as index:
+        assert index.search(SearchRequest(terms=parse("word"))) == []
 
 
-def test_a_fork_is_found_too(store: SqliteStore, path: Path) -> None:
+def test_a_fork_is_indexed(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "word")])
     update(path)
     store.write([Forked(session_id="f", at_us=NOW, parent_id="a", until_seq=1)])
     assert found(path, "word") == [("a", 1), ("f", 1)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=some(30), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 60)), max_size=60), st.randoms())
-def test_of_what_is_purged_nothing_is_left_in_the_index(
+def test_purged_text_leaves_no_trace_in_the_index(
     said: list[tuple[str, int]], dice: Random
 ) -> None:
     with TemporaryDirectory() as folder:
@@ -197,19 +195,17 @@ def test_of_what_is_purged_nothing_is_left_in_the_index(
         assert {session for session, _ in found(path, "other*")} >= {"b"}
 
 
-def test_a_session_that_is_purged_while_it_is_indexed_is_not_written(
-    store: SqliteStore, path: Path
-) -> None:
+def test_a_session_purged_during_indexing_is_not_written(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "hunter2")])
-    with Index(path) as index, SqliteStore(path, create=False) as reader:
-        steps = bring_up_to_date(index, Interrupted(reader, store))  # type: ignore[arg-type]
+    with SqliteSearchIndex(path) as index, SqliteStore(path, create=False) as reader:
+        steps = update_index(index, PurgingStore(reader, store))  # type: ignore[arg-type]
         assert list(steps) == []
     for name, content in files(path).items():
         assert b"hunter2" not in content, name
     assert found(path, "hunter2") == []
 
 
-class Interrupted:
+class PurgingStore:
     """A store in which a session is purged right after it was read."""
 
     def __init__(self, reader: SqliteStore, store: SqliteStore) -> None:
@@ -222,7 +218,7 @@ class Interrupted:
         self._store.purge(session_id)
 
 
-def test_an_index_of_another_store_is_not_believed(tmp_path: Path, path: Path) -> None:
+def test_an_index_of_another_store_is_not_used(tmp_path: Path, path: Path) -> None:
     with SqliteStore(path) as store:
         store.write([opened("a"), asked("a", "one"), asked("a", "two")])
     assert found(path, "two") == [("a", 2)]
@@ -237,13 +233,13 @@ def test_an_index_of_another_store_is_not_believed(tmp_path: Path, path: Path) -
 
 
 @pytest.mark.parametrize("garbage", [b"garbage" * 1000, b"SQLite format 3\x00" + b"\xff" * 5000])
-def test_a_damaged_index_is_made_anew(store: SqliteStore, path: Path, garbage: bytes) -> None:
+def test_a_damaged_index_is_rebuilt(store: SqliteStore, path: Path, garbage: bytes) -> None:
     store.write([opened("a"), asked("a", "word")])
     (path.parent / "s.db.index").write_bytes(garbage)
     assert found(path, "word") == [("a", 1)]
 
 
-def test_an_index_of_another_version_is_made_anew(store: SqliteStore, path: Path) -> None:
+def test_an_index_of_another_version_is_rebuilt(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "word")])
     update(path)
     with closing(apsw.Connection(f"{path}.index")) as db:
@@ -251,26 +247,26 @@ def test_an_index_of_another_version_is_made_anew(store: SqliteStore, path: Path
     assert found(path, "word") == [("a", 1)]
 
 
-def test_a_database_of_somebody_else_is_left_as_it_is(store: SqliteStore, path: Path) -> None:
+def test_a_foreign_database_is_left_untouched(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "word")])
     theirs = path.parent / "s.db.index"
     with closing(apsw.Connection(str(theirs))) as db:
         db.execute("create table precious (x)")
     before = theirs.read_bytes()
     with pytest.raises(StoreUnavailable, match="no index of Rekindle's"):
-        Index(path)
+        SqliteSearchIndex(path)
     assert theirs.read_bytes() == before
 
 
-def test_the_index_is_private(store: SqliteStore, path: Path) -> None:
+def test_the_index_file_is_private(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "word")])
-    with Index(path):
+    with SqliteSearchIndex(path):
         beside = list(path.parent.glob("s.db.index*"))
         assert len(beside) == 3
         assert {file.stat().st_mode & 0o777 for file in beside} == {0o600}
 
 
-def test_the_store_is_only_read(path: Path) -> None:
+def test_indexing_does_not_write_to_the_store(path: Path) -> None:
     with SqliteStore(path) as store:
         store.write([opened("a"), asked("a", "word")])
     before = path.read_bytes()
@@ -278,17 +274,17 @@ def test_the_store_is_only_read(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_long_session_is_written_in_several_steps(
+def test_a_long_session_is_indexed_in_several_transactions(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rekindle.transfer.indexer._CHARACTERS_A_WRITE", 500)
+    monkeypatch.setattr("rekindle.transfer.indexer._CHARACTERS_PER_WRITE", 500)
     store.write([opened("a"), *(asked("a", f"word{number}") for number in range(20))])
-    with Index(path) as index:
-        steps = bring_up_to_date(index, store)
+    with SqliteSearchIndex(path) as index:
+        steps = update_index(index, store)
         next(steps)
         seq, turn = index.query("select seq, turn from progress")[0]
         assert 0 < seq == turn < 20
-        # Whoever comes next goes on where it was left.
+        # The next update continues where this one stopped.
     assert found(path, "word19") == [("a", 20)]
     assert len(everything(path)) == 20
 
@@ -310,18 +306,18 @@ INDEXER = """
 import sys
 from pathlib import Path
 from rekindle.errors import StoreUnavailable
-from rekindle.store.sqlite.search_index import Index, table_of
-from rekindle.transfer.indexer import bring_up_to_date
+from rekindle.store.sqlite.search_index import SqliteSearchIndex, table_of
+from rekindle.transfer.indexer import update_index
 from rekindle.store.sqlite.store import SqliteStore
 path = Path(sys.argv[1])
-with SqliteStore(path, create=False) as store, Index(path, patience=20) as index:
+with SqliteStore(path, create=False) as store, SqliteSearchIndex(path, timeout=20) as index:
     for _ in range(20):
-        for _ in bring_up_to_date(index, store):
+        for _ in update_index(index, store):
             pass
 """
 
 
-def test_many_processes_record_and_index_at_once(store: SqliteStore, path: Path) -> None:
+def test_processes_can_record_and_index_concurrently(store: SqliteStore, path: Path) -> None:
     store.write([opened("a")])
     count = 200
     commands = [[WRITER, path, f"s{name}", str(count)] for name in range(3)]
@@ -337,11 +333,11 @@ def test_many_processes_record_and_index_at_once(store: SqliteStore, path: Path)
         for number in (0, count // 2, count - 1):
             assert found(path, f"s{name}word{number}") == [(f"s{name}", number + 1)]
     assert len(everything(path)) == 3 * count
-    with Index(path) as index:
+    with SqliteSearchIndex(path) as index:
         index.query("insert into passage_0 (passage_0, rank) values ('integrity-check', 1)")
 
 
-def test_an_index_that_cannot_be_written_is_used_as_it_is(
+def test_a_read_only_index_can_be_searched(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.write([opened("a"), asked("a", "Hello")])
@@ -352,65 +348,65 @@ def test_an_index_that_cannot_be_written_is_used_as_it_is(
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr("rekindle.store.sqlite.search_index.make_private_file", refuse)
-    with Index(path) as index:
-        assert len(search(index, Wanted(terms=parse("hello")))) == 1
+    with SqliteSearchIndex(path) as index:
+        assert len(index.search(SearchRequest(terms=parse("hello")))) == 1
         with pytest.raises(StoreUnavailable, match="cannot be written"):
-            list(bring_up_to_date(index, store))
+            list(update_index(index, store))
     with pytest.raises(StoreUnavailable, match="Read-only file system"):
-        Index(path, anew=True)
+        SqliteSearchIndex(path, rebuild=True)
     with closing(apsw.Connection(str(index_path(path)))) as db:
         db.execute("pragma user_version = 1")
     with pytest.raises(StoreUnavailable, match="Read-only file system"):
-        Index(path)
+        SqliteSearchIndex(path)
     index_path(path).unlink()
     with pytest.raises(StoreUnavailable, match="Read-only file system"):
-        Index(path)
+        SqliteSearchIndex(path)
 
 
-def test_an_index_is_made_once_however_many_open_it(tmp_path: Path) -> None:
+def test_concurrent_opens_create_one_index(tmp_path: Path) -> None:
     for number in range(30):
         path = tmp_path / f"{number}.db"
         with SqliteStore(path) as store:
             store.write([opened("a"), asked("a", "Hello")])
         start = Barrier(8)
 
-        def open_it(path: Path = path, start: Barrier = start) -> int:
+        def open_index(path: Path = path, start: Barrier = start) -> int:
             start.wait()
-            with Index(path, patience=20) as index:
+            with SqliteSearchIndex(path, timeout=20) as index:
                 return len(index.shards())
 
         with ThreadPoolExecutor(8) as pool:
-            assert [it.result() for it in [pool.submit(open_it) for _ in range(8)]] == [0] * 8
+            assert [it.result() for it in [pool.submit(open_index) for _ in range(8)]] == [0] * 8
 
 
 def shards(path: Path) -> list[int]:
-    with Index(path) as index:
+    with SqliteSearchIndex(path) as index:
         return index.shards()
 
 
-def test_a_shard_that_is_full_is_followed_by_another(
+def test_a_full_shard_is_followed_by_another(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rekindle.store.sqlite.search_index._PASSAGES_A_SHARD", 3)
-    monkeypatch.setattr("rekindle.transfer.indexer._TASKS_AT_ONCE", 2)
+    monkeypatch.setattr("rekindle.store.sqlite.search_index._DOCUMENTS_PER_SHARD", 3)
+    monkeypatch.setattr("rekindle.transfer.indexer._SESSIONS_PER_PAGE", 2)
     names = [f"s{number}" for number in range(10)]
     for name in names:
         store.write([opened(name), asked(name, "Hello"), told(name, f"I am {name}")])
     everyone = [(name, 1) for name in names]
     assert found(path, "hello") == everyone
-    # Two passages each: a shard is full with the second session.
+    # Two documents each: a shard is full after the second session.
     assert shards(path) == [9, 7, 5, 3, 0]
-    # What is there already stays where it is, however much it grows.
+    # A known session stays in its shard, however much it grows.
     store.write([asked("s0", "Hello again", NOW + 1), told("s0", "and again")])
     assert ("s0", 2) in found(path, "again")
     assert shards(path) == [9, 7, 5, 3, 0]
     assert found(path, "hello", cwd="/p") == [("s0", 1), ("s0", 2), *everyone[1:]]
 
 
-def test_what_is_forgotten_takes_only_its_shard_along(
+def test_forgetting_a_session_drops_only_its_shard(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rekindle.store.sqlite.search_index._PASSAGES_A_SHARD", 2)
+    monkeypatch.setattr("rekindle.store.sqlite.search_index._DOCUMENTS_PER_SHARD", 2)
     names = [f"s{number}" for number in range(6)]
     for name in names:
         store.write([opened(name), asked(name, "Hello")])
@@ -419,13 +415,13 @@ def test_what_is_forgotten_takes_only_its_shard_along(
     store.write([Deleted(session_id="s3", at_us=NOW)])
     store.purge("s3")
     assert shards(path) == [5, 0]
-    hello = Wanted(terms=parse("hello"), page=Page(cwd="/p", limit=20))
-    with Index(path) as index:
-        left = {hit.session_id for hit in search(index, hello)}
+    hello = SearchRequest(terms=parse("hello"), page=Page(cwd="/p", limit=20))
+    with SqliteSearchIndex(path) as index:
+        left = {hit.session_id for hit in index.search(hello)}
     assert left == {"s0", "s1", "s4", "s5"}
     assert found(path, "hello") == [(name, 1) for name in names if name != "s3"]
     assert shards(path) == [5, 3, 0]
-    # The last one may be gone as well; what is new then belongs to it.
+    # The last shard may be dropped too; new sessions then go into it.
     store.write([Deleted(session_id="s5", at_us=NOW)])
     store.purge("s5")
     store.write([opened("new"), asked("new", "Hello")])

@@ -1,4 +1,4 @@
-"""What is found, and in which order."""
+"""Search results and their order."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import apsw
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from bundles import packed, taken
+from bundles import make_bundle, merge_bundle
 from recorded_sessions import (
     NOW,
     answered,
@@ -25,10 +25,10 @@ from recorded_sessions import (
 )
 from rekindle.model import AgentIdentity, EntryBatch, Opened, Page, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
-from rekindle.store.sqlite.search_index import Index
-from rekindle.store.sqlite.search_query import Wanted, search
+from rekindle.store.search import SearchRequest
+from rekindle.store.sqlite.search_index import SqliteSearchIndex
 from rekindle.store.sqlite.store import SqliteStore
-from rekindle.text.search_terms import parse
+from rekindle.text.search_syntax import parse
 from test_selection import some
 
 Change = Opened | EntryBatch
@@ -45,7 +45,7 @@ def store(path: Path) -> Iterator[SqliteStore]:
         yield opened
 
 
-def test_a_turn_is_found_by_what_was_said_in_it(store: SqliteStore, path: Path) -> None:
+def test_a_turn_is_found_by_its_text(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "Hello there"), told("a", "Gene"), told("a", "ral")])
     store.write([answered("a"), asked("a", "Something else"), answered("a")])
     (hit,) = look(path, "general")
@@ -84,7 +84,7 @@ def test_a_turn_is_found_by_what_was_said_in_it(store: SqliteStore, path: Path) 
         ("C++ and x*y", "x*y c++"),
     ],
 )
-def test_words_are_found_however_they_are_written(
+def test_matching_ignores_case_and_diacritics(
     store: SqliteStore, path: Path, said: str, typed: str
 ) -> None:
     store.write([opened("a"), asked("a", said), opened("b"), asked("b", "nothing of it")])
@@ -92,12 +92,14 @@ def test_words_are_found_however_they_are_written(
 
 
 @pytest.mark.parametrize("typed", ['"brown quick"', "fox -quick", "foxes", "ox*", '"quick fox"'])
-def test_what_does_not_fit_is_not_found(store: SqliteStore, path: Path, typed: str) -> None:
+def test_documents_without_all_terms_do_not_match(
+    store: SqliteStore, path: Path, typed: str
+) -> None:
     store.write([opened("a"), asked("a", "the quick brown fox")])
     assert found(path, typed) == []
 
 
-def test_very_many_words_are_no_error(store: SqliteStore, path: Path) -> None:
+def test_many_terms_are_accepted(store: SqliteStore, path: Path) -> None:
     words = [f"w{number}" for number in range(2000)]
     store.write([opened("a"), asked("a", " ".join(words))])
     assert found(path, " ".join(reversed(words))) == [("a", 1)]
@@ -112,7 +114,7 @@ def test_titles_and_paths_of_tool_calls_are_found(store: SqliteStore, path: Path
     assert found(path, "secretive") == []
 
 
-def test_sessions_can_be_chosen(store: SqliteStore, path: Path) -> None:
+def test_hits_are_filtered_by_session(store: SqliteStore, path: Path) -> None:
     other = AgentIdentity(command=("/opt/Other",))
     for number, name in enumerate("abc"):
         store.write([opened(name, f"/{name}"), asked(name, "word", NOW + number)])
@@ -126,12 +128,12 @@ def test_sessions_can_be_chosen(store: SqliteStore, path: Path) -> None:
     assert found(path, "word", cwd="/b", since_us=NOW + 2) == []
 
 
-def test_only_what_was_said_since_then_is_found(store: SqliteStore, path: Path) -> None:
+def test_hits_are_filtered_by_time(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "word", NOW), asked("a", "word", NOW + 5)])
     assert found(path, "word", since_us=NOW + 5) == [("a", 2)]
 
 
-def test_archived_sessions_are_found_when_asked_for(store: SqliteStore, path: Path) -> None:
+def test_archived_sessions_are_searched_on_request(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "word")])
     with closing(apsw.Connection(str(path))) as db:
         db.execute("update session set archived_us = 1")
@@ -139,7 +141,7 @@ def test_archived_sessions_are_found_when_asked_for(store: SqliteStore, path: Pa
     assert found(path, "word", with_archived=True) == [("a", 1)]
 
 
-def test_the_best_comes_first_and_then_the_newest(store: SqliteStore, path: Path) -> None:
+def test_hits_are_ordered_by_score_then_time(store: SqliteStore, path: Path) -> None:
     filler = "filler " * 100
     said = {"long": f"word {filler}", "old": "word", "new": "word", "often": "word word word"}
     for number, (name, words) in enumerate(said.items()):
@@ -149,14 +151,14 @@ def test_the_best_comes_first_and_then_the_newest(store: SqliteStore, path: Path
     assert [hit.session_id for hit in look(path, "word", limit=2)] == ["often", "new"]
 
 
-def test_a_turn_is_told_once_by_its_best_passage(store: SqliteStore, path: Path) -> None:
+def test_a_turn_is_returned_once_with_its_best_document(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "a word in a longer sentence"), told("a", "word word")])
     (hit,) = look(path, "word")
     assert hit.text == "word word"
 
 
 @pytest.mark.parametrize("sparse", [0, 1, 20])
-def test_of_many_sessions_the_right_ones_are_found(
+def test_filters_work_with_many_sessions(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, sparse: int
 ) -> None:
     monkeypatch.setattr("rekindle.store.sqlite.search_query._SPARSE", sparse)
@@ -168,14 +170,14 @@ def test_of_many_sessions_the_right_ones_are_found(
     assert len(found(path, "word", cwd="/few", limit=1000)) == 100
     assert len(found(path, "word", cwd="/many", limit=1000)) == 600
     assert len(found(path, "wor*", cwd="/many", limit=1000)) == 600
-    # Of a word that is in many of them, the latest are enough.
+    # For a common term, the latest sessions are enough.
     assert len(found(path, "word", cwd="/many", limit=50)) == 50
     store.write([asked("s1", "rare", NOW + 1)])
     assert found(path, "rare", cwd="/many") == [("s1", 2)]
     assert found(path, "rare", cwd="/few") == found(path, "rare", cwd="/none") == []
 
 
-# Letters and digits of which also an old Unicode knows that they are some.
+# Letters and digits that are also known to an old version of Unicode.
 KNOWN = re.compile("[A-Za-z0-9À-ÖØ-öø-ɏА-я全文検索한국어]")
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cs", "Cn"], max_codepoint=0x2FFF)
@@ -188,9 +190,7 @@ def titled(title: str | None, source: TitleSource = TitleSource.USER) -> Titled:
     return Titled(session_id="a", at_us=NOW, source=source, title=title)
 
 
-def test_a_session_is_found_by_its_title_whenever_it_was_given(
-    store: SqliteStore, path: Path
-) -> None:
+def test_a_session_is_found_by_a_later_title(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "Hello"), answered("a")])
     store.write([titled("The unicorn\x02 \x03hunt", TitleSource.AGENT)])
     (hit,) = look(path, "unicorn hunt")
@@ -208,36 +208,36 @@ def test_a_session_is_found_by_its_title_whenever_it_was_given(
     assert [row[0] & 0xFFFFFFFF for row in everything(path)] == [1, 3]
 
 
-def test_signs_alone_are_not_found(store: SqliteStore, path: Path) -> None:
+def test_punctuation_alone_does_not_match(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "🎉 Hello")])
     assert found(path, "🎉") == []
 
 
-def test_what_an_import_adds_is_found_even_without_a_prompt(store: SqliteStore, path: Path) -> None:
+def test_imported_entries_are_indexed_without_a_prompt(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "Hello"), told("a", "Some")])
     with MemoryStore() as there:
-        taken(there, packed(store, "a"))
+        merge_bundle(there, make_bundle(store, "a"))
         there.write([told("a", " zebras")])
         assert found(path, "zebras") == []
-        taken(store, packed(there, "a"))
+        merge_bundle(store, make_bundle(there, "a"))
     assert found(path, "zebras") == [("a", 1)]
 
 
 @settings(max_examples=some(150), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("ab"), WORDS), min_size=1, max_size=6))
-def test_every_word_of_every_message_is_found(said: list[tuple[str, str]]) -> None:
+def test_every_word_of_every_message_is_indexed(said: list[tuple[str, str]]) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "s.db"
         with SqliteStore(path) as store:
             store.write([opened("a"), opened("b")])
             store.write([asked(session, words) for session, words in said])
         update(path)
-        with Index(path) as index:
+        with SqliteSearchIndex(path) as index:
             for session, words in said:
                 for word in filter(KNOWN.search, words.split()):
                     phrase = '"' + word.replace('"', " ") + '"'
                     plain = [word] if word.isalnum() else []
                     other_case = [word.swapcase()] if word.isalnum() and word.isascii() else []
                     for typed in (phrase, f"{phrase}*", *plain, *other_case):
-                        hits = search(index, Wanted(terms=parse(typed), page=Page(limit=50)))
+                        hits = index.search(SearchRequest(terms=parse(typed), page=Page(limit=50)))
                         assert session in {hit.session_id for hit in hits}, typed

@@ -1,4 +1,4 @@
-"""What is true of the SQLite store beyond the contract."""
+"""Properties of the SQLite store beyond the contract."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ from rekindle.store.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from rekindle.store.sqlite.store import SqliteStore
 
 
-def said(*lines: bytes, session: str = "s") -> EntryBatch:
+def batch(*lines: bytes, session: str = "s") -> EntryBatch:
     return EntryBatch(
         session_id=session,
         side=Side.AGENT,
@@ -33,12 +33,12 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-def test_files_and_folders_are_private_whatever_the_umask(tmp_path: Path) -> None:
+def test_files_and_folders_are_private_with_any_umask(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "s.db"
     umask = os.umask(0)
     try:
         with SqliteStore(path) as store:
-            store.write([said(b"1")])
+            store.write([batch(b"1")])
             files = sorted(path.parent.iterdir())
             assert [file.name for file in files] == ["s.db", "s.db-shm", "s.db-wal", "s.db.lock"]
             assert {mode(file) for file in files} == {0o600}
@@ -47,13 +47,13 @@ def test_files_and_folders_are_private_whatever_the_umask(tmp_path: Path) -> Non
     assert mode(path.parent) == mode(path.parent.parent) == 0o700
 
 
-def test_a_folder_that_was_there_keeps_its_mode(tmp_path: Path) -> None:
+def test_an_existing_folder_keeps_its_mode(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     SqliteStore(tmp_path / "s.db").close()
     assert mode(tmp_path) == 0o755
 
 
-def test_a_newer_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+def test_a_newer_store_is_refused_and_left_untouched(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     SqliteStore(path).close()
     newer = len(MIGRATIONS) + 1
@@ -65,43 +65,43 @@ def test_a_newer_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_store_that_a_newer_rekindle_upgrades_meanwhile_is_not_called_damaged(
+def test_an_upgrade_while_open_raises_store_too_new(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
-        store.write([said(b"1")])
+        store.write([batch(b"1")])
         newer = len(MIGRATIONS) + 1
         with closing(apsw.Connection(str(path))) as db:
             db.execute(f"alter table stretch add column later text; pragma user_version = {newer}")
         with pytest.raises(StoreTooNew, match=f"has schema {newer}"):
-            store.write([said(b"2")])
+            store.write([batch(b"2")])
 
 
-def test_who_claims_a_session_while_somebody_looks_for_the_dead_is_alive(tmp_path: Path) -> None:
+def test_a_new_holder_survives_a_concurrent_liveness_probe(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    holder = LeaseHolder(token="ours", pid=1, host="here")  # noqa: S106 - no password
+    holder = LeaseHolder(token="ours", pid=1, machine="here")  # noqa: S106 - no password
     live = tmp_path / "s.db.live" / holder.token
     live.parent.mkdir()
     look = FileLock(live)
     look.acquire(0)
     with SqliteStore(path) as store, SqliteStore(path) as other:
-        store.write([said(b"1")])
+        store.write([batch(b"1")])
 
-        def find_it_dead() -> None:
+        def probe_as_dead() -> None:
             live.unlink()
             look.close()
 
-        ending = Timer(0.05, find_it_dead)
+        ending = Timer(0.05, probe_as_dead)
         ending.start()
-        store.claim("s", holder, takeover=False)
+        store.acquire_lease("s", holder, takeover=False)
         ending.join()
         assert live.exists()
-        another = LeaseHolder(token="another", pid=2, host="here")  # noqa: S106 - no password
-        assert other.claim("s", another, takeover=False).holder == holder
+        another = LeaseHolder(token="another", pid=2, machine="here")  # noqa: S106 - no password
+        assert other.acquire_lease("s", another, takeover=False).holder == holder
 
 
-def test_every_older_schema_is_brought_up_to_date(tmp_path: Path) -> None:
+def test_every_older_schema_is_migrated(tmp_path: Path) -> None:
     for done in range(len(MIGRATIONS)):
         path = tmp_path / f"{done}.db"
         with closing(apsw.Connection(str(path))) as db:
@@ -110,32 +110,32 @@ def test_every_older_schema_is_brought_up_to_date(tmp_path: Path) -> None:
             db.execute(f"pragma user_version = {done}")
             db.execute(f"pragma application_id = {APPLICATION_ID if done else 0}")
         with SqliteStore(path) as store:
-            store.write([said(b"1")])
+            store.write([batch(b"1")])
             assert [entry.line for entry in store.read("s")] == [b"1"]
 
 
-def test_a_store_is_not_made_by_looking_for_one(tmp_path: Path) -> None:
+def test_opening_for_reading_creates_no_store(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="there is no store"):
         SqliteStore(tmp_path / "s.db", create=False)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_store_held_by_another_is_said_to_be(tmp_path: Path) -> None:
+def test_a_locked_store_is_named_in_the_error(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    with SqliteStore(path, patience=0.05) as store:
-        store.write([said(b"1")])
+    with SqliteStore(path, timeout=0.05) as store:
+        store.write([batch(b"1")])
         other = apsw.Connection(str(path))
         other.execute("begin immediate")
         with pytest.raises(StoreUnavailable, match="locked by another process"):
-            store.write([said(b"2")])
+            store.write([batch(b"2")])
         assert [entry.line for entry in store.read("s")] == [b"1"]
         other.close()
-        store.write([said(b"3")])
+        store.write([batch(b"3")])
         assert [entry.line for entry in store.read("s")] == [b"1", b"3"]
 
 
 @pytest.mark.parametrize("garbage", [b"garbage" * 1000, b"SQLite format 3\x00" + b"\xff" * 5000])
-def test_a_damaged_store_is_said_to_be(tmp_path: Path, garbage: bytes) -> None:
+def test_a_damaged_store_raises_store_damaged(tmp_path: Path, garbage: bytes) -> None:
     path = tmp_path / "s.db"
     path.write_bytes(garbage)
     with pytest.raises(StoreUnavailable, match="is damaged"):
@@ -144,16 +144,16 @@ def test_a_damaged_store_is_said_to_be(tmp_path: Path, garbage: bytes) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small disk")
-def test_a_row_that_has_lost_lines_is_damage(tmp_path: Path) -> None:
+def test_a_row_with_missing_lines_is_damage(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "s.db") as store:
-        store.write([said(b"1", b"2", b"3")])
+        store.write([batch(b"1", b"2", b"3")])
         with closing(apsw.Connection(str(tmp_path / "s.db"))) as db:
             db.execute("update stretch set data = x'31000a33'")
         with pytest.raises(StoreDamaged, match="does not have its 3 entries"):
             list(store.read("s"))
 
 
-def test_a_full_disk_is_said_to_be_and_nothing_half_is_written(tmp_path: Path) -> None:
+def test_a_full_disk_writes_nothing_partially(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = shutil.which("mount") or "mount"
@@ -163,10 +163,10 @@ def test_a_full_disk_is_said_to_be_and_nothing_half_is_written(tmp_path: Path) -
         pytest.skip("mounting is not allowed here")
     try:
         with SqliteStore(disk / "s.db") as store:
-            store.write([said(b"1")])
+            store.write([batch(b"1")])
             with pytest.raises(StoreUnavailable, match="is full"):
-                store.write([said(b"2"), said(b"x" * 4_000_000)])
-            store.write([said(b"3")])
+                store.write([batch(b"2"), batch(b"x" * 4_000_000)])
+            store.write([batch(b"3")])
             assert [entry.line for entry in store.read("s")] == [b"1", b"3"]
     finally:
         subprocess.run([umount, str(disk)], check=True)
@@ -185,7 +185,7 @@ with SqliteStore(path) as store:
 """
 
 
-def test_eight_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_eight_concurrent_writers_lose_nothing(tmp_path: Path) -> None:
     path, count = tmp_path / "s.db", 300
     writers = [
         subprocess.Popen(
@@ -203,7 +203,7 @@ def test_eight_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> No
             assert lines == [b"%d" % number for number in range(count)]
 
 
-def test_processes_that_write_to_one_session_keep_its_seqs_whole(tmp_path: Path) -> None:
+def test_concurrent_writers_of_one_session_leave_no_seq_gaps(tmp_path: Path) -> None:
     path, count = tmp_path / "s.db", 200
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, path, "s", str(count)]) for _ in range(3)
@@ -213,27 +213,27 @@ def test_processes_that_write_to_one_session_keep_its_seqs_whole(tmp_path: Path)
         assert [entry.seq for entry in store.read("s")] == list(range(1, 3 * count + 1))
 
 
-def test_two_that_write_to_one_session_in_turn_keep_its_seqs_whole(tmp_path: Path) -> None:
+def test_alternating_writers_of_one_session_leave_no_seq_gaps(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as one, SqliteStore(path) as other:
         for number in range(10):
-            (one if number % 3 else other).write([said(b"%d" % number)])
+            (one if number % 3 else other).write([batch(b"%d" % number)])
         assert [(e.seq, e.line) for e in one.read("s")] == [(n + 1, b"%d" % n) for n in range(10)]
 
 
-def test_only_what_must_reach_the_disk_waits_for_it(tmp_path: Path) -> None:
-    # SQLite's own words for it: 2 waits for the disk at each commit, 1 does not.
+def test_only_synced_writes_wait_for_the_disk(tmp_path: Path) -> None:
+    # Values of `synchronous`: 2 waits for the disk at each commit, 1 does not.
     with SqliteStore(tmp_path / "s.db") as store:
         for sync, level in ((True, 2), (False, 1), (True, 2)):
-            store.write([said(b"x")], sync=sync)
+            store.write([batch(b"x")], sync=sync)
             assert store._db.pragma("synchronous") == level  # noqa: SLF001
 
 
-def test_a_stopped_process_that_holds_the_lock_file_stops_nobody(tmp_path: Path) -> None:
+def test_a_stopped_lock_holder_blocks_no_writer(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    with SqliteStore(path, patience=0.05) as one, SqliteStore(path, patience=0.05) as other:
+    with SqliteStore(path, timeout=0.05) as one, SqliteStore(path, timeout=0.05) as other:
         assert one.lock.acquire(1)
-        other.write([said(b"1")])
+        other.write([batch(b"1")])
         assert [entry.line for entry in one.read("s")] == [b"1"]
         one.lock.release()
 
@@ -245,12 +245,12 @@ from rekindle.model import LeaseHolder, LeaseResult, Opened
 from rekindle.store.sqlite.store import SqliteStore
 store = SqliteStore(Path(sys.argv[1]))
 store.write([Opened(session_id="s", at_us=1)])
-print(store.claim("s", LeaseHolder(token="theirs", pid=7, host="there")), flush=True)
+print(store.acquire_lease("s", LeaseHolder(token="theirs", pid=7, machine="there")), flush=True)
 sys.stdin.read()
 """
 
 
-def test_a_holder_that_was_killed_holds_nothing(tmp_path: Path) -> None:
+def test_a_killed_holder_loses_its_lease(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -258,16 +258,16 @@ def test_a_holder_that_was_killed_holds_nothing(tmp_path: Path) -> None:
     assert process.stdout
     assert process.stdin
     assert process.stdout.readline() == b"LeaseResult(holder=None, was_held_by_another=False)\n"
-    ours = LeaseHolder(token="ours", pid=1, host="here")  # noqa: S106 - no password
+    ours = LeaseHolder(token="ours", pid=1, machine="here")  # noqa: S106 - no password
     with SqliteStore(path) as store:
-        theirs = store.claim("s", ours).holder
+        theirs = store.acquire_lease("s", ours).holder
         assert theirs is not None
-        assert (theirs.token, theirs.pid, theirs.host) == ("theirs", 7, "there")
+        assert (theirs.token, theirs.pid, theirs.machine) == ("theirs", 7, "there")
         process.kill()
         process.wait()
-        assert store.holder("s") is None
-        assert store.claim("s", ours) == LeaseResult(was_held_by_another=True)
-        assert store.holder("s") == ours
+        assert store.lease_holder("s") is None
+        assert store.acquire_lease("s", ours) == LeaseResult(was_held_by_another=True)
+        assert store.lease_holder("s") == ours
     assert list((tmp_path / "s.db.live").iterdir()) == []
     process.stdin.close()
     process.stdout.close()

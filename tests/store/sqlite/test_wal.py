@@ -1,4 +1,4 @@
-"""A log that is damaged hides no commit; one that is torn at its end, or in use, is sound."""
+"""A damaged WAL is detected. A torn end, or a WAL in use, is not damage."""
 
 import shutil
 from pathlib import Path
@@ -11,18 +11,20 @@ from hypothesis import given, settings, strategies as st
 from rekindle.errors import StoreDamaged
 from rekindle.store.sqlite import wal
 from rekindle.store.sqlite.inspect import is_store
-from rekindle.store.sqlite.quarantine import is_damaged, salvage
+from rekindle.store.sqlite.quarantine import is_damaged, recover
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.store.sqlite.wal import PAGE, hides_commits
+from rekindle.transcript.titles import title_from_prompt
 from store_damage import ALL, Original, chance_of, check_result, chunks, described, fill, lay_down
+from test_selection import some
 
 HEADER = 32
 FRAME = 24 + PAGE
 
 
 @pytest.fixture(scope="module")
-def logged(tmp_path_factory: pytest.TempPathFactory) -> Original:
-    """Have a store all of which is in the log, as one leaves it who is killed."""
+def store_in_wal(tmp_path_factory: pytest.TempPathFactory) -> Original:
+    """Return a store whose contents are all in its WAL, as a killed process leaves it."""
     folder = tmp_path_factory.mktemp("logged")
     path, copy = folder / "s.db", folder / "copy.db"
     with SqliteStore(path) as store:
@@ -35,8 +37,8 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Original:
     return Original(files, whole.entries, whole.ids, {}, [], [])
 
 
-def with_log(logged: Original, log: bytes, folder: Path) -> Path:
-    return lay_down(logged.files | {"-wal": log}, folder)
+def with_wal(store_in_wal: Original, log: bytes, folder: Path) -> Path:
+    return lay_down(store_in_wal.files | {"-wal": log}, folder)
 
 
 def frames(log: bytes) -> list[int]:
@@ -53,60 +55,60 @@ def flipped(log: bytes, at: int, bit: int = 0) -> bytes:
     return bytes(changed)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=some(60))
 @given(st.integers(0, 2**32))
-def test_a_bit_that_flips_is_found_before_anything_is_written_over(
-    logged: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
+def test_a_flipped_bit_in_the_wal_is_detected_before_writing(
+    store_in_wal: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
-    chance, log = chance_of(seed), logged.files["-wal"]
+    chance, log = chance_of(seed), store_in_wal.files["-wal"]
     # The header is small, and every bit of it counts.
     end = chance.choice([HEADER, commits(log)[-3]])
     log = flipped(log, chance.randrange(end), chance.randrange(8))
-    path = with_log(logged, log, tmp_path_factory.getbasetemp() / "flipped")
+    path = with_wal(store_in_wal, log, tmp_path_factory.getbasetemp() / "flipped")
     for create in (False, True, False):
         with pytest.raises(StoreDamaged, match="its log"):
             SqliteStore(path, create=create)
     assert is_store(path)
     assert path.with_name("s.db-wal").read_bytes() == log
-    report = salvage(path)
+    report = recover(path, title_from_prompt)
     assert report
-    saved = check_result(path, logged, report)
-    assert len(saved) > len(logged.entries) - 20
+    saved = check_result(path, store_in_wal, report)
+    assert len(saved) > len(store_in_wal.entries) - 20
     assert report.sessions_saved == 20
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=some(40))
 @given(st.integers(0, 2**32))
-def test_one_whose_last_commit_is_torn_is_sound(
-    logged: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
+def test_a_torn_last_commit_is_not_damage(
+    store_in_wal: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
-    chance, log = chance_of(seed), bytearray(logged.files["-wal"])
+    chance, log = chance_of(seed), bytearray(store_in_wal.files["-wal"])
     if chance.choice([True, False]):
-        # As one leaves it who is killed.
+        # As a killed process leaves it.
         del log[chance.randrange(len(log)) :]
     else:
-        # As a disk may whose power fails: in any order, and not all of it.
+        # As a power loss may leave it: in any order, and incomplete.
         last = [at for at in frames(log) if at > commits(log)[-2]]
         for at in chance.sample(last, chance.randint(1, len(last))):
             begin = at + chance.choice([0, 512, 2048])
             log[begin : at + FRAME] = bytes(at + FRAME - begin)
-    path = with_log(logged, bytes(log), tmp_path_factory.getbasetemp() / "torn")
+    path = with_wal(store_in_wal, bytes(log), tmp_path_factory.getbasetemp() / "torn")
     assert not is_damaged(path)
     with SqliteStore(path) as store:
         store.write([chunks("ses_new", 1, 1)], sync=True)
         assert store.session("ses_new")
 
 
-def test_what_was_written_over_a_torn_commit_is_sound(logged: Original, tmp_path: Path) -> None:
-    log = logged.files["-wal"]
-    path = with_log(logged, flipped(log, commits(log)[-2] + FRAME + 100), tmp_path / "x")
+def test_commits_after_a_torn_one_are_not_damage(store_in_wal: Original, tmp_path: Path) -> None:
+    log = store_in_wal.files["-wal"]
+    path = with_wal(store_in_wal, flipped(log, commits(log)[-2] + FRAME + 100), tmp_path / "x")
     for n in range(5):
         with SqliteStore(path) as store:
             store.write([chunks("ses_1", n, 1)])
             assert not hides_commits(store._db, path)  # noqa: SLF001
 
 
-def test_one_that_others_write_to_is_sound(tmp_path: Path) -> None:
+def test_a_wal_with_active_writers_is_not_damage(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store, SqliteStore(path) as other:
         writer = Thread(target=lambda: fill(other, range(30)))
@@ -115,7 +117,7 @@ def test_one_that_others_write_to_is_sound(tmp_path: Path) -> None:
             assert not hides_commits(store._db, path)  # noqa: SLF001
             SqliteStore(path, create=False).close()
         writer.join()
-        # What is left of the log is written over by the next.
+        # The next writer overwrites the rest of the WAL.
         store._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)  # noqa: SLF001
         assert not hides_commits(store._db, path)  # noqa: SLF001
         store.write([chunks("ses_1", 1, 1)])
@@ -123,13 +125,13 @@ def test_one_that_others_write_to_is_sound(tmp_path: Path) -> None:
         assert len(store.sessions(ALL)) == 30
 
 
-def test_one_amidst_of_a_commit_is_not_taken_for_locked(tmp_path: Path) -> None:
+def test_a_commit_under_way_is_not_reported_as_locked(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store, SqliteStore(path) as other:
         fill(store, range(2))
         assert other.sessions(ALL)
         with store.writing(), path.with_name("s.db-shm").open("r+b", buffering=0) as shared:
-            # What all share is there twice, and written one after the other: amidst, they differ.
+            # The WAL index has two headers, written one after the other. In between they differ.
             first = shared.read(1)
             shared.seek(0)
             shared.write(bytes([first[0] ^ 1]))
@@ -141,14 +143,14 @@ def test_one_amidst_of_a_commit_is_not_taken_for_locked(tmp_path: Path) -> None:
         assert len(other.sessions(ALL)) == 2
 
 
-def test_one_that_is_harmed_while_it_is_in_use_is_missed_by_nobody(
-    logged: Original, tmp_path: Path
+def test_damage_while_in_use_is_detected_by_every_process(
+    store_in_wal: Original, tmp_path: Path
 ) -> None:
-    path = with_log(logged, logged.files["-wal"], tmp_path / "x")
+    path = with_wal(store_in_wal, store_in_wal.files["-wal"], tmp_path / "x")
     with SqliteStore(path) as store:
         log = path.with_name("s.db-wal")
         log.write_bytes(flipped(log.read_bytes(), 5))
-        # SQLite knows where everything is, and brings it into the store.
+        # SQLite knows all frames, and checkpoints them.
         with SqliteStore(path) as other:
             assert len(other.sessions(ALL)) == len(store.sessions(ALL)) == 20
     with SqliteStore(path) as store:
@@ -156,12 +158,12 @@ def test_one_that_is_harmed_while_it_is_in_use_is_missed_by_nobody(
 
 
 @pytest.mark.parametrize("bad", [None, HEADER + 5 * FRAME + 99])
-def test_what_sqlite_knows_only_a_moment_later_is_not_hidden(
-    logged: Original, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: int | None
+def test_a_commit_that_sqlite_learns_late_is_not_hidden(
+    store_in_wal: Original, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: int | None
 ) -> None:
-    log = logged.files["-wal"]
-    path = with_log(logged, log if bad is None else flipped(log, bad), tmp_path / "x")
-    # As it is for a moment when a log begins anew, and when another writes meanwhile.
+    log = store_in_wal.files["-wal"]
+    path = with_wal(store_in_wal, log if bad is None else flipped(log, bad), tmp_path / "x")
+    # The state for a moment when the WAL is restarted while another process writes.
     known = iter([(0, b"")] if bad is None else [(0, b""), *[(len(frames(log)), b"")] * 2])
     monkeypatch.setattr(wal, "_known", lambda *_: next(known))
     assert not hides_commits(None, path)

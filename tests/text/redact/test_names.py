@@ -8,7 +8,7 @@ from rekindle.text.redact.names import is_secret_name, is_secret_option
     ["password", "DB_PASSWORD", "clientSecret", "tokens", "x-api-key", "aws_secret_access_key",
      "AccountKey", "dbPwd", "Authorization", "access-key-id", "password2", "--token"],
 )  # fmt: skip
-def test_a_secret_is_known_by_its_name(name: str) -> None:
+def test_names_of_secrets_are_recognised(name: str) -> None:
     assert is_secret_name(name)
 
 
@@ -17,11 +17,11 @@ def test_a_secret_is_known_by_its_name(name: str) -> None:
     ["", "key", "PWD", "tokenizer", "secretName", "token_count", "private-key-path", "tokenType",
      "passwordMinLength", "password is", "token" * 30],
 )  # fmt: skip
-def test_what_is_about_a_secret_is_none(name: str) -> None:
+def test_names_of_facts_about_a_secret_are_not_secrets(name: str) -> None:
     assert not is_secret_name(name)
 
 
-def test_an_option_may_be_followed_by_a_secret() -> None:
+def test_options_that_a_secret_follows_are_recognised() -> None:
     assert is_secret_option("--token")
     assert is_secret_option("-api-key")
     assert not is_secret_option("token")

@@ -1,6 +1,6 @@
-"""Between version 1 and version 2 of the protocol, one small function for each thing.
+"""Translate between version 1 and version 2 of the protocol, with one small function per thing.
 
-They take and return plain JSON values. A thing that has the wanted shape already is returned as
-it is, so that sessions in which both versions occur need no special care. What is lost on the way
-is said where it is lost, and listed in `docs/translation.md`.
+The functions take and return plain JSON values. A value that already has the wanted form is
+returned unchanged, so sessions in which both versions occur need no special care. Where a
+translation loses something, its docstring says so; `docs/translation.md` lists all of it.
 """

@@ -1,4 +1,4 @@
-"""Slash commands: version 2 names the type of each, and of what follows it."""
+"""Translate slash commands. Version 2 adds a type to each command and to its input."""
 
 from typing import Any
 
@@ -8,29 +8,29 @@ Json = dict[str, Any]
 
 
 def commands_to_v2(commands: object) -> list[Json]:
-    """Return the commands of version 1 as those of version 2."""
+    """Return commands in the form of version 2."""
     return [_to_v2(as_object(command)) for command in as_array(commands)]
 
 
 def commands_to_v1(commands: object) -> list[Json]:
-    """Return the commands of version 2 as those of version 1.
+    """Return commands in the form of version 1.
 
-    Lost: things that are no commands, and input that is no text.
+    Lost: list elements of another type than `command`, and input of another type than text.
     """
-    told = [as_object(command) for command in as_array(commands)]
-    return [_to_v1(command) for command in told if command.get("type", "command") == "command"]
+    elements = [as_object(command) for command in as_array(commands)]
+    return [_to_v1(it) for it in elements if it.get("type", "command") == "command"]
 
 
 def _to_v2(command: Json) -> Json:
-    told = {"type": "command", **{k: v for k, v in command.items() if v is not None}}
-    if "input" in told:
-        told["input"] = {"type": "text", **as_object(told["input"])}
-    return told
+    translated = {"type": "command", **{k: v for k, v in command.items() if v is not None}}
+    if "input" in translated:
+        translated["input"] = {"type": "text", **as_object(translated["input"])}
+    return translated
 
 
 def _to_v1(command: Json) -> Json:
-    told = {k: v for k, v in command.items() if k != "type" and v is not None}
-    given = as_object(told.pop("input", None))
-    if given.get("type", "text") == "text" and "hint" in given:
-        told["input"] = {k: v for k, v in given.items() if k != "type"}
-    return told
+    translated = {k: v for k, v in command.items() if k != "type" and v is not None}
+    command_input = as_object(translated.pop("input", None))
+    if command_input.get("type", "text") == "text" and "hint" in command_input:
+        translated["input"] = {k: v for k, v in command_input.items() if k != "type"}
+    return translated

@@ -1,4 +1,4 @@
-"""Modes and configuration options: version 2 has only the latter, with other names in them."""
+"""Translate modes and configuration options. Version 2 has only options, with other field names."""
 
 from typing import Any
 
@@ -7,15 +7,15 @@ from rekindle.jsonvalue import as_array, as_object, as_str
 Json = dict[str, Any]
 
 MODE = "mode"
-"""The id of the option that stands for version 1's modes, and the category of any such option."""
+"""The id of the option that represents the modes of version 1, and its category."""
 
 
 def options_to_v2(options: object, modes: object) -> list[Json]:
-    """Return the options of version 1, and its modes as one more."""
-    told = [_option_to_v2(as_object(option)) for option in as_array(options)]
+    """Return options in the form of version 2, with the modes as another option."""
+    translated = [_option_to_v2(as_object(option)) for option in as_array(options)]
     state = as_object(modes)
     choices = [_choice(as_object(mode)) for mode in as_array(state.get("availableModes"))]
-    if choices and not any(option.get("category") == MODE for option in told):
+    if choices and not any(option.get("category") == MODE for option in translated):
         option = {
             "configId": MODE,
             "name": "Mode",
@@ -24,24 +24,28 @@ def options_to_v2(options: object, modes: object) -> list[Json]:
             "currentValue": state.get("currentModeId"),
             "options": choices,
         }
-        told.insert(0, option)
-    return told
+        translated.insert(0, option)
+    return translated
 
 
 def options_to_v1(options: object, *, with_booleans: bool) -> list[Json]:
-    """Return the options of version 2 that version 1 knows: selections, and switches if wanted."""
+    """Return options in the form of version 1.
+
+    Lost: options of other types than `select`, and than `boolean` if the client can show those.
+    """
     known = ("select", "boolean") if with_booleans else ("select",)
-    told = [as_object(option) for option in as_array(options)]
-    # Lost: options of any other type, for which version 1 has no form.
-    return [_option_to_v1(it) for it in told if as_str(it.get("type", "select")) in known]
+    objects = [as_object(option) for option in as_array(options)]
+    return [_option_to_v1(it) for it in objects if as_str(it.get("type", "select")) in known]
 
 
 def modes_to_v1(options: object) -> Json | None:
-    """Return the option of version 2 that chooses the mode, as version 1's modes."""
+    """Return the option that chooses the mode in the form of version 1's modes.
+
+    Lost: groups of modes.
+    """
     option = mode_option(options)
     if option is None:
         return None
-    # Lost: the grouping of modes.
     choices = [
         as_object(choice)
         for part in map(as_object, as_array(option.get("options")))
@@ -52,7 +56,7 @@ def modes_to_v1(options: object) -> Json | None:
 
 
 def mode_option(options: object) -> Json | None:
-    """Return the option that chooses the mode, if there is one."""
+    """Return the option that chooses the mode, if any."""
     for option in map(as_object, as_array(options)):
         if option.get("category") == MODE and option.get("type") == "select":
             return option
@@ -60,18 +64,20 @@ def mode_option(options: object) -> Json | None:
 
 
 def config_id(option: Json) -> str | None:
-    """Return an option's id, in either version."""
+    """Return the id of an option in the form of either version."""
     return as_str(option.get("configId")) or as_str(option.get("id"))
 
 
 def setting_to_v1(params: Json) -> Json:
-    """Return a `session/set_config_option` of version 2 as one of version 1."""
-    # Version 1 takes a value without a type for the id of a choice.
+    """Return the params of `session/set_config_option` in the form of version 1.
+
+    There a value without a type is the id of a choice.
+    """
     return {k: v for k, v in params.items() if k != "type" or params.get("type") != "id"}
 
 
 def setting_to_v2(params: Json) -> Json:
-    """Return a `session/set_config_option` of version 1 as one of version 2."""
+    """Return the params of `session/set_config_option` in the form of version 2."""
     return {**params, "type": params.get("type", "id")}
 
 

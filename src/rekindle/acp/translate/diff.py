@@ -1,4 +1,4 @@
-"""A change of a file: version 1 tells both texts, version 2 the paths and a patch."""
+"""Translate changes of files: version 1 has both texts, version 2 has paths and a patch."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ Json = dict[str, Any]
 
 GIT_PATCH = "git_patch"
 
-# In lines that are compared with lines.
-_LEAST_WORK = 100_000
-_WORK_A_LINE = 500
-_MOST_WORK = 5_000_000
+# The limits of comparing, in comparisons of one line with another.
+_MIN_COMPARISONS = 100_000
+_COMPARISONS_PER_LINE = 500
+_MAX_COMPARISONS = 5_000_000
 
 
 def diff_to_v2(part: Json) -> Json:
-    """Return a diff of version 1 as one of version 2, with the patch that it amounts to."""
+    """Return a diff in the form of version 2, with a computed patch."""
     if "changes" in part:
         return part
     path = as_str(part.get("path")) or ""
@@ -33,22 +33,22 @@ def diff_to_v2(part: Json) -> Json:
 
 
 def diff_to_v1(part: Json) -> Json:
-    """Return a diff of version 2 as the text of its patch.
+    """Return a diff in the form of version 1: the text of its patch.
 
-    Lost: that it is a diff. The two texts of version 1 cannot be had from a patch.
+    Lost: the type, because the two texts of version 1 cannot be computed from a patch.
     """
     if "changes" not in part:
         return part
-    shown = (
+    text = (
         as_str(as_object(part.get("patch")).get("text"))
         or "\n".join(_changes(part))
         or "[no changes]"
     )
-    return {"type": "content", "content": {"type": "text", "text": shown}}
+    return {"type": "content", "content": {"type": "text", "text": text}}
 
 
 def git_patch(path: str, old: str | None, new: str) -> str:
-    """Return the patch that git would show, but with the path whole and without `a/` and `b/`."""
+    """Return the patch that git would show, but with the whole path and without `a/` and `b/`."""
     name = _quoted(path)
     mark = "\t" if " " in path and name == path else ""
     lines = [f"diff --git {name} {name}\n"]
@@ -64,7 +64,7 @@ def git_patch(path: str, old: str | None, new: str) -> str:
 
 
 def _compared(before: list[str], after: list[str], source: str, target: str) -> Iterator[str]:
-    """Yield the lines of a unified diff, as `difflib.unified_diff` does, but in bounded time."""
+    """Yield the lines of a unified diff like `difflib.unified_diff`, but in bounded time."""
     groups = _Matcher(before, after).get_grouped_opcodes()
     for number, group in enumerate(groups):
         if number == 0:
@@ -88,35 +88,37 @@ def _range(low: int, high: int) -> str:
 
 
 class _Matcher(SequenceMatcher[str]):
-    """Gives up where lines repeat so often that to compare them all would never end.
+    """Stops comparing when lines repeat so often that it would take too long.
 
-    What is not compared has been replaced as a whole, which is as true.
+    Lines that are not compared count as replaced, which is correct but less precise.
     """
 
     def __init__(self, before: list[str], after: list[str]) -> None:
         super().__init__(None, before, after)
-        often = Counter(after)
-        self._work = [0, *accumulate(1 + often[line] for line in before)]
-        self._left = min(_LEAST_WORK + _WORK_A_LINE * (len(before) + len(after)), _MOST_WORK)
+        counts = Counter(after)
+        self._costs = [0, *accumulate(1 + counts[line] for line in before)]
+        self._remaining = min(
+            _MIN_COMPARISONS + _COMPARISONS_PER_LINE * (len(before) + len(after)), _MAX_COMPARISONS
+        )
 
     def find_longest_match(self, *within: int) -> Match:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Return the longest match, if that can still be afforded."""
+        """Return the longest match; an empty one if the limit is used up."""
         begin, end, new_begin, _ = within
-        self._left -= self._work[end] - self._work[begin]
-        if self._left < 0:
+        self._remaining -= self._costs[end] - self._costs[begin]
+        if self._remaining < 0:
             return Match(begin, new_begin, 0)
         return super().find_longest_match(*within)
 
 
 def _quoted(path: str) -> str:
-    """Quote a path as git does: where it has characters that are not plain."""
+    """Quote a path like git, if it has other characters than printable ASCII."""
     if path.isascii() and path.isprintable() and not set(path) & {'"', "\\"}:
         return path
     escaped = [
         f"\\{chr(byte)}"
         if chr(byte) in '"\\'
         else chr(byte)
-        if 32 <= byte < 127  # noqa: PLR2004 - the plain ones
+        if 32 <= byte < 127  # noqa: PLR2004 - printable ASCII
         else f"\\{byte:03o}"
         for byte in path.encode("utf-8", "backslashreplace")
     ]

@@ -1,7 +1,8 @@
-"""Tool calls and terminals of a version 2 agent, for a version 1 client. One instance a session.
+"""Translate live tool calls and terminals of version 2 for a version 1 client.
 
-Version 1 can only tell all of a call's content once more. So what grows is told when there is
-twice as much of it, and otherwise with the next word about the call, or at the end of the turn.
+Version 1 can only send the whole content of a tool call again. Content that grows is therefore
+sent when its size has doubled, and otherwise with the next update of the call or at the end of the
+turn. There is one instance per session.
 """
 
 from itertools import groupby
@@ -12,18 +13,21 @@ import msgspec
 from msgspec import MsgspecError, Struct, field
 
 from rekindle.acp.terminal_output import Terminal, decode_bytes
+from rekindle.acp.translate.content import text_part
 from rekindle.acp.translate.tool_calls import call_to_v1
 from rekindle.jsonvalue import as_array, as_object, as_str, decode_object, encode
 
 Json = dict[str, Any]
 
-_LEAST_NEWS = 4096
-_TOLD_FREELY = 8192
-_MOST_TERMINALS = 16
-"""Of a call: what further ones put out is told with the next word about it."""
-_MOST_KEPT = 8 << 20
-_READ_AT_ONCE = 128 << 10
-"""What lies in the caches of a processor: more of it at once takes twice as long."""
+_MIN_NEW_BYTES = 4096
+"""The number of bytes of output after which a terminal is considered again."""
+_SMALL_CALL_BYTES = 8192
+"""Up to this size the content of a call is sent with each chunk."""
+_MAX_TERMINALS_PER_CALL = 16
+"""The output of further terminals is sent with the next update of the call."""
+_MAX_KEPT_CHARACTERS = 8 << 20
+_READ_BYTES = 128 << 10
+"""Portions that fit into a processor's cache: larger ones take twice as long to decode."""
 _NO_OUTPUT = "[no output]"
 _NOT_KEPT = "[what this showed is in the record: load the session again to see it]"
 
@@ -32,101 +36,103 @@ class _Call(Struct):
     number: int
     content: list[Any] = []
     terminals: dict[str, None] = {}
-    """Those that it shows."""
+    """The ids of the terminals that it shows, in order."""
     size: int = 0
-    """How much of it there is, but for what terminals have put out."""
+    """The size of its content without the output of terminals."""
     changes: int = 0
-    told_size: int = 0
-    told_changes: int = 0
+    sent_size: int = 0
+    sent_changes: int = 0
 
 
 class _Terminal(Struct):
     output: bytearray = field(default_factory=bytearray)
     calls: set[str] = set()
-    """The tool calls that show it."""
+    """The ids of the tool calls that show it."""
     has_ended: bool = False
     changes: int = 0
 
 
 class LiveToolCallsToV1:
-    """Translates what is told of the tool calls and terminals of one session."""
+    """The tool calls and terminals of one session. Each method returns updates of version 1."""
 
     def __init__(self) -> None:
         self._calls: dict[str, _Call] = {}
         self._terminals: dict[str, _Terminal] = {}
         self._touched: set[str] = set()
-        """The calls of which something was said in this turn."""
+        """The calls that this turn has changed."""
         self._kept: dict[str, int] = {}
-        """How much each call keeps of terminals that have ended."""
+        """The size of the text that each call keeps of terminals that have ended."""
         self._passed: list[bytes] = []
-        self._passed_size = 0
-        self._news = 0
-        """How much has passed since a terminal was looked at."""
-        self._enough = _LEAST_NEWS
-        """How much has to pass before it is worth another look."""
+        """Lines of output that the fast path has accepted, not yet decoded."""
+        self._passed_bytes = 0
+        self._new_bytes = 0
+        """The number of bytes since an update of a terminal was last translated."""
+        self._enough_bytes = _MIN_NEW_BYTES
+        """The number of bytes after which the next update should be translated."""
 
-    def update(self, rest: Json) -> list[Json]:
-        """Take a `tool_call_update`."""
+    def tool_call(self, update: Json) -> list[Json]:
+        """Translate a `tool_call_update`."""
         self._catch_up()
-        call_id, call, is_new = self._known(rest)
+        rest = {name: value for name, value in update.items() if name != "sessionUpdate"}
+        call_id, call, is_new = self._find_or_add(rest)
         if "content" in rest:
             call.content, call.terminals, call.size = [], {}, 0
             for part in as_array(rest["content"]):
-                self._add(call_id, call, part)
+                self._append(call_id, call, part)
             call.changes += 1
         elif self._is_late(call):
             rest = {**rest, "content": call.content}
-        return [self._told(call_id, call, rest, is_new=is_new)]
+        return [self._translate(call_id, call, rest, is_new=is_new)]
 
-    def add(self, rest: Json) -> list[Json]:
-        """Take a `tool_call_content_chunk`."""
+    def content_chunk(self, update: Json) -> list[Json]:
+        """Translate a `tool_call_content_chunk`."""
         self._catch_up()
-        call_id, call, is_new = self._known(rest)
-        self._add(call_id, call, rest.get("content"))
-        is_small = self._size(call) <= _TOLD_FREELY
+        call_id, call, is_new = self._find_or_add(update)
+        self._append(call_id, call, update.get("content"))
+        is_small = self._size(call) <= _SMALL_CALL_BYTES
         if not is_new and not is_small and not self._has_doubled(call):
             return []
-        return [self._told(call_id, call, {"content": call.content}, is_new=is_new)]
+        return [self._translate(call_id, call, {"content": call.content}, is_new=is_new)]
 
-    def terminal(self, rest: Json) -> list[Json]:
-        """Take a `terminal_update`."""
+    def terminal(self, update: Json) -> list[Json]:
+        """Translate a `terminal_update`."""
         self._catch_up()
-        terminal = self._terminal(as_str(rest.get("terminalId")) or "")
-        if "output" in rest:
-            terminal.output = bytearray(decode_bytes(as_object(rest["output"]).get("data")))
+        terminal = self._terminal(as_str(update.get("terminalId")) or "")
+        if "output" in update:
+            terminal.output = bytearray(decode_bytes(as_object(update["output"]).get("data")))
             terminal.changes += 1
-        has_ended = rest.get("exitStatus") is not None
+        has_ended = update.get("exitStatus") is not None
         terminal.has_ended = terminal.has_ended or has_ended
-        return self._shown_in(terminal, is_worth_it="output" in rest or has_ended)
+        return self._updates_for(terminal, is_forced="output" in update or has_ended)
 
-    def output(self, rest: Json) -> list[Json]:
-        """Take a `terminal_output_chunk`."""
+    def terminal_output(self, update: Json) -> list[Json]:
+        """Translate a `terminal_output_chunk`."""
         self._catch_up()
-        terminal = self._terminal(as_str(rest.get("terminalId")) or "")
-        terminal.output += decode_bytes(rest.get("data"))
+        terminal = self._terminal(as_str(update.get("terminalId")) or "")
+        terminal.output += decode_bytes(update.get("data"))
         terminal.changes += 1
-        news = self._shown_in(terminal)
-        self._enough = max(_LEAST_NEWS, len(terminal.output))
-        return news
+        updates = self._updates_for(terminal)
+        self._enough_bytes = max(_MIN_NEW_BYTES, len(terminal.output))
+        return updates
 
-    def hear(self, lines: bytes) -> bool:
-        """Take notice of output that passes by; tell whether there may be enough to show it."""
+    def note_passed(self, lines: bytes) -> bool:
+        """Note output that the fast path has accepted; return whether it may suffice to be sent."""
         self._passed.append(lines)
-        self._passed_size += len(lines)
-        self._news += len(lines)
-        if self._passed_size >= _READ_AT_ONCE:
+        self._passed_bytes += len(lines)
+        self._new_bytes += len(lines)
+        if self._passed_bytes >= _READ_BYTES:
             self._read()
-        return self._news >= self._enough
+        return self._new_bytes >= self._enough_bytes
 
     def end_turn(self) -> list[Json]:
-        """Tell what is yet to be told, and let go of terminals that have ended."""
+        """Send the content that is late, and drop the terminals that have ended."""
         self._catch_up()
         touched = sorted(
             ((name, self._calls[name]) for name in self._touched), key=lambda it: it[1].number
         )
         self._touched.clear()
         late = [
-            self._told(call_id, call, {"content": call.content}, is_new=False)
+            self._translate(call_id, call, {"content": call.content}, is_new=False)
             for call_id, call in touched
             if self._is_late(call)
         ]
@@ -135,59 +141,59 @@ class LiveToolCallsToV1:
                 self._keep_as_text(call_id, name)
             del self._terminals[name]
         for _, call in touched:
-            call.told_changes = self._changes(call)
+            call.sent_changes = self._changes(call)
         return late
 
     def show_terminal(self, terminal_id: str) -> str:
-        """Return what a terminal has put out, as text that harms nobody.
+        """Return the output of a terminal as text.
 
-        Lost: colours, and everything else that a terminal obeys.
+        Lost: colours and other control sequences.
         """
         terminal = self._terminals.get(terminal_id, _Terminal())
         return Terminal(output=terminal.output).text or _NO_OUTPUT
 
     # -- calls --------------------------------------------------------------------------
 
-    def _known(self, rest: Json) -> tuple[str, _Call, bool]:
-        call_id = as_str(rest.get("toolCallId")) or ""
+    def _find_or_add(self, update: Json) -> tuple[str, _Call, bool]:
+        call_id = as_str(update.get("toolCallId")) or ""
         is_new = call_id not in self._calls
         if is_new:
             self._calls[call_id] = _Call(len(self._calls))
         self._touched.add(call_id)
         return call_id, self._calls[call_id], is_new
 
-    def _add(self, call_id: str, call: _Call, part: object) -> None:
+    def _append(self, call_id: str, call: _Call, part: object) -> None:
         call.content.append(part)
         call.changes += 1
         shown = _terminals_in([part])
-        has_room = len(call.terminals) < _MOST_TERMINALS
+        has_room = len(call.terminals) < _MAX_TERMINALS_PER_CALL
         call.size += 0 if shown and has_room else len(encode(part))
         for terminal_id in shown if has_room else []:
             call.terminals[terminal_id] = None
             self._terminal(terminal_id).calls.add(call_id)
 
-    def _told(self, call_id: str, call: _Call, rest: Json, *, is_new: bool) -> Json:
+    def _translate(self, call_id: str, call: _Call, rest: Json, *, is_new: bool) -> Json:
         if "content" in rest:
-            call.told_size, call.told_changes = self._size(call), self._changes(call)
-        told = call_to_v1({**rest, "toolCallId": call_id}, self.show_terminal)
+            call.sent_size, call.sent_changes = self._size(call), self._changes(call)
+        translated = call_to_v1({**rest, "toolCallId": call_id}, self.show_terminal)
         if is_new:
-            return {"sessionUpdate": "tool_call", "title": "", **told}
-        return {"sessionUpdate": "tool_call_update", **told}
+            return {"sessionUpdate": "tool_call", "title": "", **translated}
+        return {"sessionUpdate": "tool_call_update", **translated}
 
-    def _shown_in(self, terminal: _Terminal, *, is_worth_it: bool = False) -> list[Json]:
-        """Tell of the calls that show a terminal, as far as there is news enough."""
+    def _updates_for(self, terminal: _Terminal, *, is_forced: bool = False) -> list[Json]:
+        """Return updates of the calls that show a terminal, if enough has changed."""
         shown_in = [(call_id, self._calls[call_id]) for call_id in sorted(terminal.calls)]
         return [
-            self._told(call_id, call, {"content": call.content}, is_new=False)
+            self._translate(call_id, call, {"content": call.content}, is_new=False)
             for call_id, call in shown_in
-            if self._is_late(call) and (is_worth_it or self._has_doubled(call))
+            if self._is_late(call) and (is_forced or self._has_doubled(call))
         ]
 
     def _is_late(self, call: _Call) -> bool:
-        return self._changes(call) != call.told_changes
+        return self._changes(call) != call.sent_changes
 
     def _has_doubled(self, call: _Call) -> bool:
-        return self._size(call) >= 2 * call.told_size
+        return self._size(call) >= 2 * call.sent_size
 
     def _size(self, call: _Call) -> int:
         return call.size + sum(len(it.output) for it in self._terminals_of(call))
@@ -208,26 +214,25 @@ class LiveToolCallsToV1:
         return [self._terminals[name] for name in call.terminals if name in self._terminals]
 
     def _keep_as_text(self, call_id: str, terminal_id: str) -> None:
-        """Keep of a terminal what a call shows, as far as there is room."""
-        call, words = self._calls[call_id], self.show_terminal(terminal_id)
-        shown = {"type": "content", "content": {"type": "text", "text": words}}
+        """Replace a terminal in the content of a call by its text, within a limit for all calls."""
+        call, text = self._calls[call_id], self.show_terminal(terminal_id)
+        shown = text_part(text)
         call.content = [
             shown if _terminals_in([part]) == [terminal_id] else part for part in call.content
         ]
-        self._kept[call_id] = self._kept.get(call_id, 0) + len(words)
-        while sum(self._kept.values()) > _MOST_KEPT:
+        self._kept[call_id] = self._kept.get(call_id, 0) + len(text)
+        while sum(self._kept.values()) > _MAX_KEPT_CHARACTERS:
             oldest = next(iter(self._kept))
             del self._kept[oldest]
-            note = {"type": "content", "content": {"type": "text", "text": _NOT_KEPT}}
-            self._calls[oldest].content = [note]
+            self._calls[oldest].content = [text_part(_NOT_KEPT)]
 
     def _catch_up(self) -> None:
         self._read()
-        self._news = 0
+        self._new_bytes = 0
 
     def _read(self) -> None:
-        """Take the output that has passed by."""
-        passed, self._passed, self._passed_size = self._passed, [], 0
+        """Decode the output that the fast path has accepted."""
+        passed, self._passed, self._passed_bytes = self._passed, [], 0
         if not passed:
             return
         try:
@@ -261,7 +266,7 @@ class _Line(Struct, gc=False):
 
 
 _decode_lines = msgspec.json.Decoder(list[_Line]).decode
-"""Reads lines of terminals' output, of which there may be very many."""
+"""Decodes many lines of terminal output at once."""
 
 
 _terminal_id_in = attrgetter("params.update.terminal_id")

@@ -1,154 +1,123 @@
-"""What a version 2 agent says, as it says it, for a version 1 client. One instance a session.
+"""Translate the live updates of a version 2 agent for a version 1 client. One instance per session.
 
-Version 1 can only add to what was said. Where a version 2 agent takes something back, the client
-is told the new as a message of its own; when the session is loaded again, all is as it should be.
+Version 1 can only append to a message. Where a version 2 agent replaces a message, the client
+receives the new text as another message. A later replay shows it correctly.
+
+`acp/update_kinds` chooses the method for each update.
 """
 
 from itertools import groupby
 from typing import Any
 
-from rekindle.acp.methods import STATE_UPDATE, TERMINAL_OUTPUT_CHUNK
 from rekindle.acp.translate.commands import commands_to_v1
 from rekindle.acp.translate.config import modes_to_v1, options_to_v1
+from rekindle.acp.translate.content import block_to_v1
 from rekindle.acp.translate.live_tool_calls import LiveToolCallsToV1
 from rekindle.acp.translate.plans import plan_to_v1
-from rekindle.acp.translate.updates import block_to_v1
 from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
 
 Json = dict[str, Any]
 
-_WHOLE = {
-    "user_message": "user_message_chunk",
-    "agent_message": "agent_message_chunk",
-    "agent_thought": "agent_thought_chunk",
-}
-_CHUNKS = frozenset(_WHOLE.values())
-_SAME = frozenset({"session_info_update", "usage_update"})
-
-_MESSAGES_KEPT = 8
+_MAX_KEPT_MESSAGES = 8
 
 
 class LiveToV1:
-    """Translates the updates of one session."""
+    """The translator of one session's updates. Each method returns the updates of version 1."""
 
     def __init__(self, *, with_booleans: bool = False) -> None:
         self._with_booleans = with_booleans
-        self._said: dict[str, list[Any]] = {}
-        self._passed_words: list[bytes] = []
-        self._is_terminal = False
-        """Whether what passes by is a terminal's."""
-        self._calls = LiveToolCallsToV1()
-        self._told_as: dict[str, str] = {}
-        """The ids under which what was said anew is told."""
+        self._contents: dict[str, list[Any]] = {}
+        """The content of the last messages, by message id."""
+        self._passed_chunks: list[bytes] = []
+        """Lines that the fast path has forwarded, and `_contents` does not yet have."""
+        self.follows_terminal = False
+        """Whether the lines of the fast path are the output of a terminal."""
+        self.tool_calls = LiveToolCallsToV1()
+        self._new_ids: dict[str, str] = {}
+        """The ids that the client knows for messages which the agent has replaced."""
         self._mode: object = None
         self.options: list[Any] = []
         self._replaced = 0
 
     @property
     def has_renamed(self) -> bool:
-        """Whether something is told under another id than the agent's."""
-        return bool(self._told_as)
+        """Whether the client knows a message by another id than the agent's."""
+        return bool(self._new_ids)
 
-    def update(self, update: Json) -> list[Json]:  # noqa: PLR0911 - one for each kind
-        """Return the updates of version 1 that tell the same."""
-        kind = as_str(update.get("sessionUpdate")) or ""
-        rest = {name: value for name, value in update.items() if name != "sessionUpdate"}
-        self._is_terminal = kind == TERMINAL_OUTPUT_CHUNK
-        match kind:
-            case "tool_call_update":
-                return self._calls.update(rest)
-            case "tool_call_content_chunk":
-                return self._calls.add(rest)
-            case "terminal_update":
-                return self._calls.terminal(rest)
-            case "terminal_output_chunk":
-                return self._calls.output(rest)
-            case "plan_update":
-                entries = plan_to_v1(as_object(rest.pop("plan", None)))
-                # Lost: plans that are no lists.
-                told = {"sessionUpdate": "plan", **rest, "entries": entries}
-                return [told] if entries is not None else []
-            case "config_option_update":
-                return self._options(rest)
-            case "available_commands_update":
-                commands = commands_to_v1(rest.pop("availableCommands", None))
-                return [{"sessionUpdate": kind, **rest, "availableCommands": commands}]
-            case _:
-                return self._message_or_other(kind, update, rest)
+    def note_passed(self, lines: bytes) -> bool:
+        """Note chunks that the fast path has forwarded. They are read only when needed.
 
-    def hear(self, lines: bytes) -> bool:
-        """Take notice of chunks that pass by. They are read when there is need.
-
-        Tell whether there may be enough of a terminal's output to show it again.
+        Returns whether there may be enough output of a terminal to send its text again.
         """
-        if self._is_terminal:
-            return self._calls.hear(lines)
-        self._passed_words.append(lines)
+        if self.follows_terminal:
+            return self.tool_calls.note_passed(lines)
+        self._passed_chunks.append(lines)
         return False
 
-    def _read_words(self) -> None:
-        passed, self._passed_words = self._passed_words, []
-        for update in map(_update_in, _split(passed)):
-            self._say(as_str(update.get("messageId")) or "", update.get("content"))
-
-    def _say(self, message_id: str, block: object) -> None:
-        self._said.setdefault(message_id, []).append(block)
-        while len(self._said) > _MESSAGES_KEPT:
-            # What is said anew of an older one is told beside it.
-            del self._said[next(iter(self._said))]
-
     def show_terminal(self, terminal_id: str) -> str:
-        """Return what a terminal has put out, as text that harms nobody."""
-        return self._calls.show_terminal(terminal_id)
+        """Return the output of a terminal as text without control sequences."""
+        return self.tool_calls.show_terminal(terminal_id)
 
-    # -- messages -----------------------------------------------------------------------
+    # -- messages --------------------------------------------------------------------------
 
-    def _message_or_other(self, kind: str, update: Json, rest: Json) -> list[Json]:
-        message_id = as_str(rest.get("messageId")) or ""
-        if kind in _CHUNKS:
-            self._read_words()
-            self._say(message_id, rest.get("content"))
-            block = as_object(rest.get("content"))
-            told = (
-                update if block_to_v1(block) is block else {**update, "content": block_to_v1(block)}
-            )
-            told_id = self._told_as.get(message_id)
-            return [told if told_id is None else {**told, "messageId": told_id}]
-        if kind in _WHOLE:
-            return self._whole(_WHOLE[kind], message_id, rest)
-        if kind in _SAME or kind.startswith("_"):
-            return [update]
-        if kind == STATE_UPDATE and update.get("state") == "idle":
-            self._said.clear()
-            self._passed_words.clear()
-            return self._calls.end_turn()
-        # Lost: states, which the prompt's answer tells; notices; compactions; kinds to come.
-        return []
+    def chunk(self, update: Json) -> list[Json]:
+        """Translate a chunk of a message."""
+        message_id = as_str(update.get("messageId")) or ""
+        self._read_passed()
+        self._append(message_id, update.get("content"))
+        block = as_object(update.get("content"))
+        shown = block_to_v1(block)
+        translated = update if shown is block else {**update, "content": shown}
+        new_id = self._new_ids.get(message_id)
+        return [translated if new_id is None else {**translated, "messageId": new_id}]
 
-    def _whole(self, kind: str, message_id: str, rest: Json) -> list[Json]:
-        if "content" not in rest:
+    def whole_message(self, update: Json) -> list[Json]:
+        """Translate a whole message: send the part that the client does not yet have."""
+        if "content" not in update:
             return []
-        self._read_words()
-        blocks = as_array(rest["content"])
-        said = self._said.get(message_id, [])
-        self._said[message_id] = blocks
-        news = _rest_of(blocks, said)
-        if news is None:
-            # What was said cannot be taken back here; what is said instead is told beside it.
+        message_id = as_str(update.get("messageId")) or ""
+        self._read_passed()
+        blocks = as_array(update["content"])
+        known = self._contents.get(message_id, [])
+        self._contents[message_id] = blocks
+        added = _blocks_after(blocks, known)
+        if added is None:
+            # Version 1 cannot replace a message.
             self._replaced += 1
-            self._told_as[message_id] = f"{message_id}~{self._replaced}"
-            news = blocks
-        told_id = self._told_as.get(message_id, message_id)
-        blocks = map(block_to_v1, map(as_object, news))
-        return [{"sessionUpdate": kind, "messageId": told_id, "content": it} for it in blocks]
+            self._new_ids[message_id] = f"{message_id}~{self._replaced}"
+            added = blocks
+        own_id = self._new_ids.get(message_id, message_id)
+        kind = f"{update['sessionUpdate']}_chunk"
+        shown = map(block_to_v1, map(as_object, added))
+        return [{"sessionUpdate": kind, "messageId": own_id, "content": it} for it in shown]
 
-    # -- state --------------------------------------------------------------------------
+    def _append(self, message_id: str, block: object) -> None:
+        self._contents.setdefault(message_id, []).append(block)
+        while len(self._contents) > _MAX_KEPT_MESSAGES:
+            # If the agent replaces an older message, the client receives it as a new one.
+            del self._contents[next(iter(self._contents))]
 
-    def _options(self, rest: Json) -> list[Json]:
-        options = self.options = as_array(rest.pop("configOptions", None))
-        told = options_to_v1(options, with_booleans=self._with_booleans)
+    def _read_passed(self) -> None:
+        passed, self._passed_chunks = self._passed_chunks, []
+        for update in map(_update_in, _split(passed)):
+            self._append(as_str(update.get("messageId")) or "", update.get("content"))
+
+    # -- plans, state ----------------------------------------------------------------------
+
+    def plan(self, update: Json) -> list[Json]:
+        """Translate a `plan_update`. Lost: plans that are not lists of entries."""
+        entries = plan_to_v1(as_object(update.get("plan")))
+        rest = _without(update, "plan")
+        translated = {"sessionUpdate": "plan", **rest, "entries": entries}
+        return [translated] if entries is not None else []
+
+    def config_options(self, update: Json) -> list[Json]:
+        """Translate a `config_option_update`; add a `current_mode_update` if the mode changes."""
+        options = self.options = as_array(update.get("configOptions"))
+        shown = options_to_v1(options, with_booleans=self._with_booleans)
+        rest = _without(update, "configOptions")
         updates: list[Json] = [
-            {"sessionUpdate": "config_option_update", **rest, "configOptions": told}
+            {"sessionUpdate": "config_option_update", **rest, "configOptions": shown}
         ]
         modes = modes_to_v1(options)
         mode = as_str(modes["currentModeId"]) if modes else None
@@ -156,6 +125,43 @@ class LiveToV1:
             self._mode = mode
             updates.append({"sessionUpdate": "current_mode_update", "currentModeId": mode})
         return updates
+
+    def available_commands(self, update: Json) -> list[Json]:
+        """Translate an `available_commands_update`."""
+        commands = commands_to_v1(update.get("availableCommands"))
+        rest = _without(update, "availableCommands")
+        kind = "available_commands_update"
+        return [{"sessionUpdate": kind, **rest, "availableCommands": commands}]
+
+    def session_state(self, update: Json) -> list[Json]:
+        """Send the late content of tool calls when a turn ends.
+
+        Lost: the state itself. The response to the prompt reports the end of the turn.
+        """
+        if update.get("state") != "idle":
+            return []
+        self._contents.clear()
+        self._passed_chunks.clear()
+        return self.tool_calls.end_turn()
+
+    # -- other updates ---------------------------------------------------------------------
+
+    def same(self, update: Json) -> list[Json]:
+        """Return an update that is the same in both versions."""
+        return [update]
+
+    def unknown(self, update: Json) -> list[Json]:
+        """Return an update only if its name is free in version 1, as names with `_` are.
+
+        Lost: notices, compactions and all kinds that only version 2 has.
+        """
+        kind = as_str(update.get("sessionUpdate")) or ""
+        return [update] if kind.startswith("_") else []
+
+
+def _without(update: Json, name: str) -> Json:
+    """Return the fields of an update without its kind and without this one."""
+    return {k: v for k, v in update.items() if k not in {"sessionUpdate", name}}
 
 
 def _split(passed: list[bytes]) -> list[bytes]:
@@ -166,30 +172,30 @@ def _update_in(line: bytes) -> Json:
     return as_object(as_object((decode_object(line) or {}).get("params")).get("update"))
 
 
-def _rest_of(blocks: list[Any], said: list[Any]) -> list[Any] | None:
-    """Return the blocks that go on from what was said; None if they do not begin with it."""
-    whole, known = _joined(blocks), _joined(said)
-    for index, block in enumerate(known):
+def _blocks_after(blocks: list[Any], known: list[Any]) -> list[Any] | None:
+    """Return the blocks that continue the known ones; None if they do not begin with those."""
+    whole, begun = _join_texts(blocks), _join_texts(known)
+    for index, block in enumerate(begun):
         if index >= len(whole):
             return None
         if whole[index] != block:
-            words, before = as_str(whole[index].get("text")), as_str(block.get("text"))
-            is_last = index == len(known) - 1
-            if words is None or before is None or not is_last or not words.startswith(before):
+            text, before = as_str(whole[index].get("text")), as_str(block.get("text"))
+            is_last = index == len(begun) - 1
+            if text is None or before is None or not is_last or not text.startswith(before):
                 return None
-            return [{"type": "text", "text": words[len(before) :]}, *whole[index + 1 :]]
-    return whole[len(known) :]
+            return [{"type": "text", "text": text[len(before) :]}, *whole[index + 1 :]]
+    return whole[len(begun) :]
 
 
-def _joined(blocks: list[Any]) -> list[Json]:
-    """Join neighbouring plain texts."""
-    result: list[Json] = []
+def _join_texts(blocks: list[Any]) -> list[Json]:
+    """Join neighbouring blocks of plain text."""
+    joined: list[Json] = []
     for is_plain, group in groupby(
         map(as_object, blocks), lambda it: it.keys() == {"type", "text"}
     ):
         same = list(group)
         if is_plain and len(same) > 1:
-            words = "".join(str(block["text"]) for block in same)
-            same = [{"type": "text", "text": words}]
-        result += same
-    return result
+            text = "".join(str(block["text"]) for block in same)
+            same = [{"type": "text", "text": text}]
+        joined += same
+    return joined

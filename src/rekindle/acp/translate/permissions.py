@@ -1,8 +1,9 @@
-"""Questions for permission: about a tool call in version 1, about anything in version 2."""
+"""Translate permission requests: about a tool call in version 1, about anything in version 2."""
 
 from typing import Any
 
-from rekindle.acp.translate.tool_calls import ShowTerminal, call_to_v1, call_to_v2
+from rekindle.acp.translate.content import ShowTerminal, text_part
+from rekindle.acp.translate.tool_calls import call_to_v1, call_to_v2
 from rekindle.jsonvalue import as_array, as_object, as_str
 
 Json = dict[str, Any]
@@ -14,7 +15,7 @@ _KINDS = frozenset({"allow_once", "allow_always", "reject_once", "reject_always"
 
 
 def permission_to_v2(params: Json) -> Json:
-    """Return the parameters of a question of version 1 as those of version 2."""
+    """Return the params of a permission request in the form of version 2."""
     call = as_object(params.get("toolCall"))
     rest = {name: value for name, value in params.items() if name != "toolCall"}
     title = as_str(call.get("title")) or _UNTITLED
@@ -22,9 +23,9 @@ def permission_to_v2(params: Json) -> Json:
 
 
 def permission_to_v1(params: Json, made_id: str, show: ShowTerminal) -> Json:
-    """Return the parameters of a question of version 2 as those of version 1.
+    """Return the params of a permission request in the form of version 1.
 
-    Where it is not about a tool call, one is made up, under the id given.
+    A request that is not about a tool call receives one with the id `made_id`.
     """
     subject = as_object(params.get("subject"))
     title = as_str(params.get("title")) or _UNTITLED
@@ -35,24 +36,24 @@ def permission_to_v1(params: Json, made_id: str, show: ShowTerminal) -> Json:
     else:
         call = {"toolCallId": as_str(subject.get("toolCallId")) or made_id, "title": title}
         if subject.get("type") == "command":
-            asked = {name: subject[name] for name in ("command", "cwd") if name in subject}
-            call |= {"kind": "execute", "rawInput": asked}
-    words = as_str(params.get("description"))
-    if words is not None and "content" not in call:
-        call["content"] = [{"type": "content", "content": {"type": "text", "text": words}}]
-    ours = {"title", "subject", "description", "options"}
-    rest = {name: value for name, value in params.items() if name not in ours}
+            command = {name: subject[name] for name in ("command", "cwd") if name in subject}
+            call |= {"kind": "execute", "rawInput": command}
+    description = as_str(params.get("description"))
+    if description is not None and "content" not in call:
+        call["content"] = [text_part(description)]
+    translated = {"title", "subject", "description", "options"}
+    rest = {name: value for name, value in params.items() if name not in translated}
     options = [_option_to_v1(as_object(option)) for option in as_array(params.get("options"))]
     return {**rest, "options": options, "toolCall": call}
 
 
 def _option_to_v1(option: Json) -> Json:
-    # Lost: what kind of answer it is. Nothing that is not known may be taken for consent.
+    # Lost: kinds of options that version 1 does not have. An unknown kind must not be consent.
     is_known = as_str(option.get("kind")) in _KINDS
     return option if is_known else {**option, "kind": "reject_once"}
 
 
 def outcome_to_v1(result: Json) -> Json:
-    """Return a client's answer of version 2 for an agent of version 1: never more than it says."""
+    """Return the client's answer for a version 1 agent. An unknown outcome becomes `cancelled`."""
     outcome = as_str(as_object(result.get("outcome")).get("outcome"))
     return result if outcome in {"selected", "cancelled"} else CANCELLED

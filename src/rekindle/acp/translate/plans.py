@@ -1,4 +1,4 @@
-"""Plans: one in version 1; in version 2 any number, each with an id."""
+"""Translate plans. Version 1 has one plan; version 2 has any number, each with an id."""
 
 from typing import Any
 
@@ -7,25 +7,25 @@ from rekindle.jsonvalue import as_array, as_object, as_str
 Json = dict[str, Any]
 
 MAIN = "main"
-"""The id of the only plan that version 1 has."""
+"""The id that version 2 receives for the only plan of version 1."""
 
 _STATUSES = frozenset({"pending", "in_progress", "completed"})
 _PRIORITIES = frozenset({"high", "medium", "low"})
 
 
 def plan_to_v2(entries: object, plan_id: str | None = None) -> Json:
-    """Return a plan's entries as what `plan_update` carries."""
-    told = [
+    """Return the entries of a plan as the `plan` of a `plan_update`."""
+    complete = [
         {"priority": "medium", "status": "pending", **as_object(entry)}
         for entry in as_array(entries)
     ]
-    return {"type": "items", "planId": plan_id or MAIN, "entries": told}
+    return {"type": "items", "planId": plan_id or MAIN, "entries": complete}
 
 
 def plan_to_v1(plan: Json) -> list[Json] | None:
-    """Return the entries of a plan of version 2; None if it has none.
+    """Return the entries of a version 2 plan; None if it is not a list of entries.
 
-    Lost: which plan it is, if there are several, and plans of any other form.
+    Lost: the id of the plan, plans of any other type, and priorities that version 1 does not have.
     """
     if plan.get("type") != "items":
         return None
@@ -34,11 +34,10 @@ def plan_to_v1(plan: Json) -> list[Json] | None:
 
 def _entry_to_v1(entry: Json) -> Json:
     if as_str(entry.get("priority", "medium")) not in _PRIORITIES:
-        # Lost: priorities that version 1 has no word for.
         entry = {**entry, "priority": "medium"}
     status = entry.get("status")
     if status is None or as_str(status) in _STATUSES:
         return entry
-    # Lost: that it was cancelled, but for the mark.
+    # Version 1 cannot express a cancelled entry. Its status stays in `_meta`.
     meta = as_object(entry.get("_meta"))
     return {**entry, "status": "completed", "_meta": {**meta, "rekindle": {"status": status}}}

@@ -1,4 +1,4 @@
-"""MCP servers: version 2 wants to be told the type of each, and lets be left out what is empty."""
+"""Translate MCP servers. Version 2 requires the type of each; its empty fields are optional."""
 
 from typing import Any
 
@@ -7,16 +7,16 @@ from rekindle.jsonvalue import as_array, as_object
 Json = dict[str, Any]
 
 SHARED_TYPES = frozenset({"stdio", "http"})
-"""Those that both versions have."""
+"""The types of servers that both versions have."""
 
 
 def servers_to_v2(servers: object) -> list[Json]:
-    """Return the servers of version 1 as those of version 2."""
+    """Return MCP servers in the form of version 2."""
     return [{"type": "stdio", **as_object(server)} for server in as_array(servers)]
 
 
 def servers_to_v1(servers: object) -> list[Json]:
-    """Return the servers of version 2 as those of version 1."""
+    """Return MCP servers in the form of version 1."""
     return [_to_v1(as_object(server)) for server in as_array(servers)]
 
 

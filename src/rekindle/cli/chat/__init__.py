@@ -1,1 +1,1 @@
-"""Talking to an agent: what `resume`, `new` and `prompt` have in common, and the terminal chat."""
+"""Conversations with an agent from the terminal, for `resume`, `new` and `prompt`."""

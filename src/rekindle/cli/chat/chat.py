@@ -1,7 +1,7 @@
-"""A chat in the terminal: prompts are typed, answers stream in, questions are asked.
+"""A chat in the terminal: read prompts, stream answers, ask for permissions.
 
-Ctrl-C while the agent is at work cancels the turn, a second one leaves. At the prompt it clears
-what was typed; on an empty line, two of them leave, and so do Ctrl-D and /quit.
+During a turn, Ctrl-C cancels it and a second one leaves. At the prompt, Ctrl-C clears the typed
+text. On an empty line two Ctrl-C leave, and so do Ctrl-D and /quit.
 """
 
 import asyncio
@@ -9,33 +9,39 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+from rekindle.cli.chat.ask_permission import ask_permission
 from rekindle.cli.chat.interrupts import EXIT_CODE, Interrupts
 from rekindle.cli.chat.keyboard import Keyboard
-from rekindle.cli.chat.permissions import ask
-from rekindle.cli.chat.target import Place
+from rekindle.cli.chat.target import ChatTarget
 from rekindle.cli.formatting import one_line, short_path
 from rekindle.cli.render.detail import Detail
-from rekindle.cli.render.live import Live
-from rekindle.cli.render.screen import Screen
+from rekindle.cli.render.live import LiveRenderer
+from rekindle.cli.render.screen import ScreenPrinter
 from rekindle.cli.render.transcript import (
     Piece,
-    ended,
+    ending_piece,
     heading,
     turn_pieces,
 )
-from rekindle.client import Agent, AgentGone, AgentRefused, Asked, Command, Session
+from rekindle.client import (
+    Agent,
+    AgentGone,
+    AgentRefused,
+    ClientSession,
+    PermissionRequested,
+    SlashCommand,
+)
 from rekindle.client.session_record import commands_in
-from rekindle.export.content import Terminals
 from rekindle.export.labels import failure, stopped
-from rekindle.transcript.model import Role, TranscriptMessage
+from rekindle.transcript.model import Role, Terminals
 from rekindle.transcript.reducer import Transcript
 
 if TYPE_CHECKING:
-    from rekindle.cli.chat.input_line import Line
+    from rekindle.cli.chat.input_line import PromptInput
 
 _OWN_COMMANDS = (
-    Command(name="help", description="what can be typed here"),
-    Command(name="quit", description="leave; `rekindle resume` goes on later"),
+    SlashCommand(name="help", description="what can be typed here"),
+    SlashCommand(name="quit", description="leave; `rekindle resume` goes on later"),
 )
 _HELP = """\
 Enter sends; Alt-Enter, or \\ before Enter, begins a new line; ↑ brings earlier prompts back.
@@ -43,171 +49,167 @@ Ctrl-C cancels the turn, and once more leaves. Ctrl-D or /quit leaves."""
 
 
 class Chat:
-    """One chat, from the start of the agent to its end."""
+    """A chat, from the start of the agent to its end."""
 
-    def __init__(self, place: Place, paper: Screen, detail: Detail, record: Transcript) -> None:
-        self._place = place
-        self._paper = paper
+    def __init__(
+        self, target: ChatTarget, screen: ScreenPrinter, detail: Detail, history: Transcript
+    ) -> None:
+        self._target = target
+        self._screen = screen
         self._detail = detail
-        self._record = record
-        """What was said before."""
+        self._history = history
+        """The transcript of the recorded session before the chat."""
         self._keyboard = Keyboard()
-        self._live = Live(paper, detail, self._terminals)
-        self._session: Session | None = None
-        self._interrupts = Interrupts(self._tell_of_cancel)
-        self._presses = 0
-        """How often Ctrl-C was pressed where nothing was typed."""
+        self._live = LiveRenderer(screen, detail, self._terminals)
+        self._session: ClientSession | None = None
+        self._interrupts = Interrupts(self._show_cancelling)
+        self._empty_interrupts = 0
+        """The number of consecutive Ctrl-C on an empty line."""
         self._is_typing = False
-        self._notes: list[str] = []
-        """What is to be told once nobody types."""
+        self._notices: list[str] = []
+        """Notices that wait until the user does not type."""
 
-    async def run(self, history: int) -> int:
-        """Chat, after showing that many of the last turns; return the exit code."""
-        # Quiet from beginning to end: what is typed while the mode changes would be lost.
-        with self._keyboard.quiet(), self._interrupts.heeded():
+    async def run(self, turns_shown: int) -> int:
+        """Show the last turns of the history, then chat; return the exit code."""
+        # The terminal mode is changed once: text typed during a change would be lost.
+        with self._keyboard.quiet(), self._interrupts.handled():
             try:
                 async with AsyncExitStack() as stack:
-                    connecting = self._place.connect(self._tell)
+                    connecting = self._target.connect(self._report)
                     starting = asyncio.ensure_future(stack.enter_async_context(connecting))
-                    # While the agent starts there is time to read.
+                    # The user can read the history while the agent starts.
                     await asyncio.sleep(0)
-                    self._introduce(history)
-                    self._paper.hint("starting the agent …")
+                    self._show_introduction(turns_shown)
+                    self._screen.hint("starting the agent …")
                     return await self._converse(await starting)
             except asyncio.CancelledError:
                 return EXIT_CODE
             finally:
-                self._paper.unhint()
+                self._screen.unhint()
 
     # -- before the first prompt --------------------------------------------------------
 
-    def _introduce(self, history: int) -> None:
-        for piece in self._introduction(history):
-            self._paper.show(piece)
+    def _show_introduction(self, turns_shown: int) -> None:
+        for piece in self._introduction(turns_shown):
+            self._screen.show(piece)
 
-    def _introduction(self, history: int) -> Iterator[Piece]:
-        if self._place.session is None:
-            program = one_line(" ".join(self._place.command))
-            yield Piece(kind="note", words=f"{program} · {short_path(self._place.cwd)}")
+    def _introduction(self, turns_shown: int) -> Iterator[Piece]:
+        if self._target.session is None:
+            program = one_line(" ".join(self._target.command))
+            yield Piece(kind="note", text=f"{program} · {short_path(self._target.cwd)}")
             return
-        yield from heading(self._place.session)
-        turns = self._record.turns
-        shown = turns[-history:] if history else []
+        yield from heading(self._target.session)
+        turns = self._history.turns
+        shown = turns[-turns_shown:] if turns_shown else []
         hidden = len(turns) - len(shown)
         if hidden:
-            what = f"({hidden} earlier {'turn' if hidden == 1 else 'turns'}: `rekindle show`)"
-            yield Piece(kind="note", words=what)
+            note = f"({hidden} earlier {'turn' if hidden == 1 else 'turns'}: `rekindle show`)"
+            yield Piece(kind="note", text=note)
         for turn in shown:
-            yield from turn_pieces(turn, self._detail, self._record.terminals)
+            yield from turn_pieces(turn, self._detail, self._history.terminals)
 
     # -- the conversation ---------------------------------------------------------------
 
     async def _converse(self, agent: Agent) -> int:
-        # Not before the agent has started: it takes a moment.
-        from rekindle.cli.chat.input_line import Line
+        # This slow import comes after the agent's start.
+        from rekindle.cli.chat.input_line import PromptInput
 
-        session = await self._place.open(agent)
+        session = await self._target.open(agent)
         self._session = session
-        self._paper.unhint()
-        line = Line(self._said(), self._commands)
+        self._screen.unhint()
+        prompt_input = PromptInput(self._earlier_prompts(), self._commands)
         try:
-            while (words := await self._typed(line)) is not None:
-                if words == "/help":
-                    self._help()
+            while (prompt := await self._read_prompt(prompt_input)) is not None:
+                if prompt == "/help":
+                    self._show_help()
                 else:
-                    await self._take_turn(session, words)
+                    await self._run_turn(session, prompt)
         finally:
-            await self._place.close(session)
+            await self._target.close(session)
         return 0
 
-    async def _typed(self, line: "Line") -> str | None:
-        """Return what the user says next; None if that is good-bye."""
-        self._presses = 0
-        self._interrupts.rest()
+    async def _read_prompt(self, prompt_input: "PromptInput") -> str | None:
+        """Return the next prompt; None if the user leaves."""
+        self._empty_interrupts = 0
+        self._interrupts.end_turn()
         while True:
-            self._paper.leave_room("user")
+            self._screen.leave_room("user")
             self._is_typing = True
             try:
-                words = await line.read()
+                text = await prompt_input.read()
             except EOFError:
                 return None
             except KeyboardInterrupt:
-                self._presses = 0 if line.had_text else self._presses + 1
-                if self._presses > 1:
+                count = self._empty_interrupts + 1
+                self._empty_interrupts = 0 if prompt_input.had_text else count
+                if self._empty_interrupts > 1:
                     return None
-                words = ""
+                text = ""
             finally:
                 self._is_typing = False
-                self._paper.typed()
-            self._tell_notes()
-            if words.strip():
-                return None if words.strip() in {"/quit", "/exit"} else words.strip("\n")
+                self._screen.typed()
+            self._show_notices()
+            if text.strip():
+                return None if text.strip() in {"/quit", "/exit"} else text.strip("\n")
 
-    async def _take_turn(self, session: Session, words: str) -> None:
-        turn = session.prompt(words)
-        self._paper.hint("… (Ctrl-C cancels)")
+    async def _run_turn(self, session: ClientSession, prompt: str) -> None:
+        turn = session.prompt(prompt)
+        self._screen.hint("… (Ctrl-C cancels)")
         try:
             with self._interrupts.cancelling(turn):
                 async for event in turn:
-                    if isinstance(event, Asked):
-                        await ask(event.question, self._live, self._keyboard)
+                    if isinstance(event, PermissionRequested):
+                        await ask_permission(event.request, self._live, self._keyboard)
                     else:
-                        self._live.take(event)
+                        self._live.handle(event)
         except AgentRefused as error:
-            self._live.show(ended(failure(error.reason)))
+            self._live.show(ending_piece(failure(error.reason)))
         except AgentGone as error:
             if error.is_final:
                 raise
-            self._live.show(ended(failure(str(error))))
+            self._live.show(ending_piece(failure(str(error))))
         finally:
-            self._paper.unhint()
+            self._screen.unhint()
             self._live.settle()
         if end := stopped(turn.stop_reason):
-            self._live.show(ended(end))
+            self._live.show(ending_piece(end))
 
-    # -- what is known ------------------------------------------------------------------
+    # -- input and output ---------------------------------------------------------------
 
-    def _said(self) -> list[str]:
-        """Return what the user has said so far."""
-        items = [item for turn in self._record.turns for item in turn.items]
-        said = (
-            item for item in items if isinstance(item, TranscriptMessage) and item.role is Role.USER
-        )
-        return [words for it in said if (words := it.text)]
+    def _earlier_prompts(self) -> list[str]:
+        messages = (message for turn in self._history.turns for message in turn.messages)
+        return [text for it in messages if it.role is Role.USER and (text := it.text)]
 
-    def _commands(self) -> tuple[Command, ...]:
+    def _commands(self) -> tuple[SlashCommand, ...]:
         own = self._session.commands if self._session is not None else ()
-        return (*_OWN_COMMANDS, *(own or commands_in(self._record)))
+        return (*_OWN_COMMANDS, *(own or commands_in(self._history)))
 
     def _terminals(self) -> Terminals:
         return self._session.transcript.terminals if self._session is not None else {}
 
-    # -- beside it ----------------------------------------------------------------------
-
-    def _help(self) -> None:
-        self._live.show(Piece(kind="note", words=_HELP))
+    def _show_help(self) -> None:
+        self._show_note(_HELP)
         for command in self._commands():
             hint = f" {one_line(command.hint)}" if command.hint else ""
-            words = f"/{one_line(command.name)}{hint}  {one_line(command.description)}"
-            self._live.show(Piece(kind="note", words=words))
+            self._show_note(f"/{one_line(command.name)}{hint}  {one_line(command.description)}")
 
-    def _note(self, words: str) -> None:
-        self._live.show(Piece(kind="note", words=words))
+    def _show_note(self, text: str) -> None:
+        self._live.show(Piece(kind="note", text=text))
 
-    def _tell(self, words: str) -> None:
-        """Tell what Rekindle has to say, but not where the user is typing."""
-        self._notes.append(words)
+    def _report(self, notice: str) -> None:
+        """Show a notice of Rekindle, once the user does not type."""
+        self._notices.append(notice)
         if not self._is_typing:
-            self._tell_notes()
+            self._show_notices()
 
-    def _tell_notes(self) -> None:
-        for note in self._notes:
-            self._live.show(Piece(kind="problem", words=note))
-        self._notes.clear()
-        if self._presses:
-            self._note("(Ctrl-C again, Ctrl-D or /quit leaves)")
+    def _show_notices(self) -> None:
+        for notice in self._notices:
+            self._live.show(Piece(kind="problem", text=notice))
+        self._notices.clear()
+        if self._empty_interrupts:
+            self._show_note("(Ctrl-C again, Ctrl-D or /quit leaves)")
 
-    def _tell_of_cancel(self) -> None:
-        self._keyboard.give_up()
+    def _show_cancelling(self) -> None:
+        self._keyboard.stop_waiting()
         self._live.pause()
-        self._paper.hint("cancelling … (Ctrl-C again leaves)")
+        self._screen.hint("cancelling … (Ctrl-C again leaves)")

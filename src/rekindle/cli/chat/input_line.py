@@ -1,4 +1,4 @@
-"""The line that the user types: with history, completion, and as many rows as needed."""
+"""The input of a prompt, with history, completion and several rows."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -12,53 +12,55 @@ from prompt_toolkit.styles import Style
 
 from rekindle.cli.formatting import one_line
 from rekindle.cli.render.rich_text import PROMPT
-from rekindle.cli.terminal import is_painted
-from rekindle.client import Command
+from rekindle.cli.terminal import uses_colour
+from rekindle.client import SlashCommand
 
 _STYLE = Style.from_dict({"prompt": "bold ansicyan", "": "bold ansicyan"})
-_ROWS_FOR_COMPLETIONS = 6
+_MENU_ROWS = 6
 
 
-class Line:
-    """Reads what the user says, prompt by prompt."""
+class PromptInput:
+    """Reads prompts from the terminal."""
 
-    def __init__(self, said: Sequence[str], commands: Callable[[], Iterable[Command]]) -> None:
+    def __init__(
+        self, earlier: Sequence[str], commands: Callable[[], Iterable[SlashCommand]]
+    ) -> None:
         history = InMemoryHistory()
-        for words in said:
-            history.append_string(words)
+        for prompt in earlier:
+            history.append_string(prompt)
         self._session: PromptSession[str] = PromptSession(
             [("class:prompt", PROMPT)],
             multiline=True,
             prompt_continuation="  ",
             history=history,
-            completer=_Commands(commands),
+            completer=_CommandCompleter(commands),
             complete_while_typing=True,
             key_bindings=_bindings(),
             style=_STYLE,
-            color_depth=None if is_painted() else ColorDepth.DEPTH_1_BIT,
-            reserve_space_for_menu=_ROWS_FOR_COMPLETIONS,
+            color_depth=None if uses_colour() else ColorDepth.DEPTH_1_BIT,
+            reserve_space_for_menu=_MENU_ROWS,
         )
 
     async def read(self) -> str:
-        """Return what was typed. Raises EOFError on Ctrl-D, KeyboardInterrupt on Ctrl-C."""
+        """Return the typed prompt. Raises EOFError on Ctrl-D, KeyboardInterrupt on Ctrl-C."""
         return await self._session.prompt_async(handle_sigint=False)
 
     @property
     def had_text(self) -> bool:
-        """Whether something stood there when it was left."""
+        """Whether the input had text when it ended."""
         return bool(self._session.default_buffer.text)
 
 
-class _Commands(Completer):
-    """Completes slash commands, at the beginning of what is said."""
+class _CommandCompleter(Completer):
+    """Completes slash commands at the beginning of a prompt."""
 
-    def __init__(self, commands: Callable[[], Iterable[Command]]) -> None:
+    def __init__(self, commands: Callable[[], Iterable[SlashCommand]]) -> None:
         self._commands = commands
 
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
-        """Yield what may be meant."""
+        """Yield the commands that begin with the typed text."""
         del complete_event
         typed = document.text_before_cursor
         if not typed.startswith("/") or " " in typed or "\n" in typed:

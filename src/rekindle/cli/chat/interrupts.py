@@ -1,7 +1,7 @@
-"""What Ctrl-C means: the first one cancels the turn that runs, the next one leaves.
+"""Ctrl-C during a conversation: the first one cancels the running turn, the next one leaves.
 
-Leaving takes a moment, in which the agent is ended with all that it has started. More Ctrl-Cs do
-not cut that short: what they would leave behind is an agent that nobody ends.
+Leaving ends the agent's processes, which takes a moment. Further interrupts do not shorten it,
+because they would leave an agent running.
 """
 
 import asyncio
@@ -15,20 +15,21 @@ EXIT_CODE = 130
 
 
 class Interrupts:
-    """Heeds SIGINT for the task that talks to the agent."""
+    """Handles SIGINT for the task that uses the agent."""
 
     def __init__(self, on_cancel: Callable[[], None]) -> None:
         self.turn: Turn | None = None
-        """The turn that runs."""
+        """The running turn, if any."""
         self.count = 0
-        self._is_resting = False
+        """The interrupts since the turn started, or since it ended."""
+        self._is_between_turns = False
         self._on_cancel = on_cancel
         self._is_leaving = False
         self._task: asyncio.Task[object] | None = None
 
     @contextmanager
-    def heeded(self) -> Generator[None]:
-        """Heed them in this task."""
+    def handled(self) -> Generator[None]:
+        """Handle SIGINT for the current task."""
         loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
@@ -37,28 +38,28 @@ class Interrupts:
         finally:
             loop.remove_signal_handler(signal.SIGINT)
             if self._is_leaving:
-                # What is left to do takes no time.
+                # The process is about to exit.
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     @contextmanager
     def cancelling(self, turn: Turn) -> Generator[None]:
-        """Let the first one cancel this turn."""
+        """Make the first interrupt cancel this turn."""
         self.turn, self.count = turn, 0
         try:
             yield
         finally:
             self.turn = None
 
-    def rest(self) -> None:
-        """Do not heed one that comes between turns: it was meant for the one that has ended."""
-        self.count, self._is_resting = 0, True
+    def end_turn(self) -> None:
+        """Ignore one interrupt until the next turn: it was meant for the turn that has ended."""
+        self.count, self._is_between_turns = 0, True
 
     def _interrupt(self) -> None:
         self.count += 1
         if self.turn is not None and self.count == 1:
             self.turn.cancel()
             self._on_cancel()
-        elif self.turn is None and self._is_resting and self.count == 1:
+        elif self.turn is None and self._is_between_turns and self.count == 1:
             return
         elif self._task is not None and not self._is_leaving:
             self._is_leaving = True

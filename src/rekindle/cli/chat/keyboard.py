@@ -1,4 +1,4 @@
-"""The keyboard while the agent talks: nothing typed shows, and single keys are asked for."""
+"""The keyboard during a turn: typed text is not echoed, and single keys answer questions."""
 
 import asyncio
 import os
@@ -7,11 +7,11 @@ import termios
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 
-_READ = 4096
-_TICK = 0.2
+_READ_SIZE = 4096
+_POLL_INTERVAL = 0.2
 _SILENCE = 0.25
-"""A key that answers stands alone: whoever types or pastes a sentence answers nothing with it."""
-_INPUT, _LOCAL = 0, 3
+"""An answer is a single key with a pause before and after it. A typed or pasted sentence is not."""
+_INPUT_FLAGS, _LOCAL_FLAGS = 0, 3
 
 
 class Keyboard:
@@ -19,19 +19,20 @@ class Keyboard:
 
     def __init__(self) -> None:
         self._fd = sys.stdin.fileno()
-        self._pressed: asyncio.Future[str] | None = None
-        self._last = 0.0
-        """When something was last typed."""
-        self._answering: asyncio.TimerHandle | None = None
+        self._answer: asyncio.Future[str] | None = None
+        self._last_input = 0.0
+        """The loop time of the last input."""
+        self._timer: asyncio.TimerHandle | None = None
+        """Accepts a key as the answer if nothing follows it."""
 
     @contextmanager
     def quiet(self) -> Generator[None]:
-        """Let what is typed wait for the next prompt, instead of showing in between."""
+        """Turn echo off. Typed text waits for the next prompt."""
         before = termios.tcgetattr(self._fd)
         mode = termios.tcgetattr(self._fd)
-        mode[_LOCAL] &= ~(termios.ECHO | termios.ICANON)
-        # So that Enter is still Enter for the prompt that comes after.
-        mode[_INPUT] &= ~termios.ICRNL
+        mode[_LOCAL_FLAGS] &= ~(termios.ECHO | termios.ICANON)
+        # The next prompt expects a carriage return for Enter.
+        mode[_INPUT_FLAGS] &= ~termios.ICRNL
         termios.tcsetattr(self._fd, termios.TCSADRAIN, mode)
         try:
             yield
@@ -39,48 +40,48 @@ class Keyboard:
             with suppress(termios.error):
                 termios.tcsetattr(self._fd, termios.TCSADRAIN, before)
 
-    def forget(self) -> None:
-        """Drop what was typed so far: it is no answer to a question that comes now."""
+    def discard_input(self) -> None:
+        """Discard typed text, because it cannot answer a question that is asked only now."""
         termios.tcflush(self._fd, termios.TCIFLUSH)
 
-    async def press(self, among: str, is_moot: Callable[[], bool]) -> str | None:
-        """Return the first of these keys that is pressed; None once the question `is_moot`."""
+    async def read_key(self, keys: str, is_moot: Callable[[], bool]) -> str | None:
+        """Return the first pressed key of `keys`; None at the end of input, or if `is_moot`."""
         loop = asyncio.get_running_loop()
-        self._pressed, self._last = loop.create_future(), -_SILENCE
-        loop.add_reader(self._fd, self._read, among)
+        self._answer, self._last_input = loop.create_future(), -_SILENCE
+        loop.add_reader(self._fd, self._read, keys)
         try:
             while not is_moot():
-                done, _ = await asyncio.wait([self._pressed], timeout=_TICK)
+                done, _ = await asyncio.wait([self._answer], timeout=_POLL_INTERVAL)
                 if done:
-                    return self._pressed.result() or None
+                    return self._answer.result() or None
             return None
         finally:
             loop.remove_reader(self._fd)
-            self._wait_no_more()
-            self._pressed = None
+            self._cancel_timer()
+            self._answer = None
 
-    def give_up(self) -> None:
-        """Let nobody wait for a key any more."""
-        self._settle("")
+    def stop_waiting(self) -> None:
+        """End `read_key` without a key."""
+        self._accept("")
 
-    def _read(self, among: str) -> None:
-        typed = os.read(self._fd, _READ).decode("utf-8", "ignore")
+    def _read(self, keys: str) -> None:
+        typed = os.read(self._fd, _READ_SIZE).decode("utf-8", "ignore")
         if not typed:
-            self.give_up()
+            self.stop_waiting()
             return
         loop = asyncio.get_running_loop()
-        is_after_silence = loop.time() - self._last >= _SILENCE
-        self._last = loop.time()
-        self._wait_no_more()
-        # Arrows and the like, and what is pasted, come as several characters.
-        if is_after_silence and len(typed) == 1 and typed.lower() in among:
-            self._answering = loop.call_later(_SILENCE, self._settle, typed.lower())
+        is_after_silence = loop.time() - self._last_input >= _SILENCE
+        self._last_input = loop.time()
+        self._cancel_timer()
+        # Arrow keys and pasted text arrive as several characters.
+        if is_after_silence and len(typed) == 1 and typed.lower() in keys:
+            self._timer = loop.call_later(_SILENCE, self._accept, typed.lower())
 
-    def _wait_no_more(self) -> None:
-        if self._answering is not None:
-            self._answering.cancel()
-            self._answering = None
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
-    def _settle(self, key: str) -> None:
-        if self._pressed is not None and not self._pressed.done():
-            self._pressed.set_result(key)
+    def _accept(self, key: str) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(key)

@@ -1,197 +1,198 @@
-"""One prompt to a session, without a chat: the answer is printed, and how it ended returned."""
+"""One prompt to a session without a chat: print the answer, return the exit code."""
 
 import argparse
 import asyncio
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rekindle.cli.chat.ask_permission import ask_permission, short_description
 from rekindle.cli.chat.interrupts import EXIT_CODE, Interrupts
 from rekindle.cli.chat.keyboard import Keyboard
-from rekindle.cli.chat.permissions import about, ask
-from rekindle.cli.chat.target import Place
+from rekindle.cli.chat.target import ChatTarget
 from rekindle.cli.formatting import print_json, printable
 from rekindle.cli.render.detail import FOLDED
-from rekindle.cli.render.live import Live
-from rekindle.cli.render.printer import paper_of
-from rekindle.cli.render.transcript import ended
+from rekindle.cli.render.live import LiveRenderer
+from rekindle.cli.render.printer import printer_for
+from rekindle.cli.render.transcript import ending_piece
 from rekindle.cli.terminal import is_terminal
 from rekindle.client import (
     AgentRefused,
-    Asked,
     ClientError,
+    ClientSession,
     Event,
-    Question,
-    Said,
-    Session,
+    MessageChunk,
+    PermissionRequest,
+    PermissionRequested,
     Turn,
 )
-from rekindle.export.description import describe_turn
+from rekindle.export.json import describe_turn
 from rekindle.export.labels import HANDOVER, stopped
 from rekindle.transcript import model
 
 if TYPE_CHECKING:
-    from rekindle.cli.render.screen import Screen
+    from rekindle.cli.render.screen import ScreenPrinter
 
-_STOPS = {"end_turn": 0, "max_tokens": 3, "max_turn_requests": 4, "refusal": 5, "cancelled": 6}
-_OTHER_STOP = 7
+_EXIT_CODES = {"end_turn": 0, "max_tokens": 3, "max_turn_requests": 4, "refusal": 5, "cancelled": 6}
+_OTHER_EXIT_CODE = 7
 
 
-class Print(Protocol):
-    """Prints an answer, as it comes or at its end."""
+class AnswerPrinter(Protocol):
+    """Prints an answer, while it streams or at its end."""
 
     def take(self, event: Event) -> None:
-        """See what happens."""
+        """Handle an event of the turn."""
         ...
 
-    def end(self, session: Session, turn: model.TranscriptTurn) -> None:
-        """See how it ended."""
+    def end(self, session: ClientSession, turn: model.TranscriptTurn) -> None:
+        """Handle the end of the turn."""
         ...
 
 
-class Errand:
-    """Sends one prompt, and sees it through."""
+class PromptRun:
+    """Sends one prompt, and answers the permission requests of its turn."""
 
-    def __init__(self, place: Place, out: Print, *, is_allowed: bool) -> None:
-        self._place = place
-        self._out = out
-        self._is_allowed = is_allowed
+    def __init__(self, target: ChatTarget, printer: AnswerPrinter, *, allows_all: bool) -> None:
+        self._target = target
+        self._printer = printer
+        self._allows_all = allows_all
         self._keyboard: Keyboard | None = None
-        self._interrupts = Interrupts(self._give_up)
+        self._interrupts = Interrupts(self._stop_waiting)
 
     async def run(self, prompt: str) -> int:
-        """Send it; return the exit code. Raises ClientError."""
-        with self._interrupts.heeded():
+        """Send the prompt; return the exit code. Raises ClientError."""
+        with self._interrupts.handled():
             try:
-                async with self._place.connect(_complain) as agent:
-                    session = await self._place.open(agent)
-                    return await self._see_through(session, prompt)
+                async with self._target.connect(_report) as agent:
+                    session = await self._target.open(agent)
+                    return await self._run_turn(session, prompt)
             except asyncio.CancelledError:
                 return EXIT_CODE
 
-    async def _see_through(self, session: Session, prompt: str) -> int:
+    async def _run_turn(self, session: ClientSession, prompt: str) -> int:
         turn = session.prompt(prompt)
         try:
             with self._interrupts.cancelling(turn):
-                await self._hear(turn)
+                await self._read_events(turn)
         except AgentRefused as error:
             raise ClientError(f"the prompt failed: {error.reason}") from error
         finally:
-            self._out.end(session, session.transcript.turns[-1])
-            await self._place.close(session)
+            self._printer.end(session, session.transcript.turns[-1])
+            await self._target.close(session)
         if self._interrupts.count:
             return EXIT_CODE
-        return _STOPS.get(turn.stop_reason or "", _OTHER_STOP)
+        return _EXIT_CODES.get(turn.stop_reason or "", _OTHER_EXIT_CODE)
 
-    async def _hear(self, turn: Turn) -> None:
+    async def _read_events(self, turn: Turn) -> None:
         async for event in turn:
-            if isinstance(event, Asked):
-                await self._answer(event.question)
+            if isinstance(event, PermissionRequested):
+                await self._answer(event.request)
             else:
-                self._out.take(event)
+                self._printer.take(event)
 
-    async def _answer(self, question: Question) -> None:
+    async def _answer(self, question: PermissionRequest) -> None:
         if question.is_answered:
             return
-        if self._is_allowed and question.can_be_allowed:
+        if self._allows_all and question.can_be_allowed:
             question.allow()
-        elif self._is_allowed:
+        elif self._allows_all:
             question.reject()
-            _complain(f"refused, because no choice allows it: {about(question)}")
+            _report(f"refused, because no choice allows it: {short_description(question)}")
         elif is_terminal(sys.stdin) and is_terminal(sys.stderr):
             await self._ask(question)
         else:
             question.reject()
-            _complain(f"refused, because nobody said --yes: {about(question)}")
+            _report(f"refused, because nobody said --yes: {short_description(question)}")
 
-    async def _ask(self, question: Question) -> None:
+    async def _ask(self, question: PermissionRequest) -> None:
         self._keyboard = self._keyboard or Keyboard()
-        live = Live(paper_of(sys.stderr), FOLDED, dict)
+        live = LiveRenderer(printer_for(sys.stderr), FOLDED, dict)
         with self._keyboard.quiet():
-            await ask(question, live, self._keyboard)
+            await ask_permission(question, live, self._keyboard)
 
-    def _give_up(self) -> None:
+    def _stop_waiting(self) -> None:
         if self._keyboard is not None:
-            self._keyboard.give_up()
+            self._keyboard.stop_waiting()
 
 
-def _complain(words: str) -> None:
-    print(f"rekindle: {words}", file=sys.stderr, flush=True)
+def _report(notice: str) -> None:
+    print(f"rekindle: {notice}", file=sys.stderr, flush=True)
 
 
-# -- how the answer is printed --------------------------------------------------------------
+# -- printing the answer --------------------------------------------------------------------
 
 
-def print_of(arguments: argparse.Namespace) -> Print:
-    """Return what prints the answer: as JSON, on a terminal with all that happens, or its text."""
+def answer_printer(arguments: argparse.Namespace) -> AnswerPrinter:
+    """Return the printer: JSON, all events on a terminal, or only the text of messages."""
     if arguments.json:
-        return _Json()
+        return _JsonPrinter()
     if not is_terminal():
-        return _Text()
-    from rekindle.cli.render.screen import screen_of
+        return _TextPrinter()
+    from rekindle.cli.render.screen import screen_for
 
-    return _Pretty(screen_of())
+    return _ScreenPrinter(screen_for())
 
 
-class _Text:
-    """The agent's words and nothing else, message by message."""
+class _TextPrinter:
+    """Prints the text of the agent's messages only."""
 
     def __init__(self) -> None:
         self._message: tuple[str | None] | None = None
-        self._is_broken = False
+        """The id of the current message, which may be None."""
+        self._is_interrupted = False
 
     def take(self, event: Event) -> None:
-        """Print what is said. What comes between two messages without ids, parts them."""
-        if not isinstance(event, Said):
-            self._is_broken = True
+        """Print a chunk. Chunks without ids belong to one message until another event comes."""
+        if not isinstance(event, MessageChunk):
+            self._is_interrupted = True
             return
         if "rekindle" in event.meta:
-            _complain(HANDOVER)
+            _report(HANDOVER)
             return
         is_next = self._message not in {None, (event.message_id,)}
-        is_next = is_next or (self._is_broken and event.message_id is None)
+        is_next = is_next or (self._is_interrupted and event.message_id is None)
         if self._message is not None and is_next:
             sys.stdout.write("\n\n")
-        self._message, self._is_broken = (event.message_id,), False
+        self._message, self._is_interrupted = (event.message_id,), False
         sys.stdout.write(printable(event.text))
         sys.stdout.flush()
 
-    def end(self, session: Session, turn: model.TranscriptTurn) -> None:
-        """End the last line."""
+    def end(self, session: ClientSession, turn: model.TranscriptTurn) -> None:
+        """Print the end of the last line."""
         del session, turn
         if self._message is not None:
             print(flush=True)
 
 
-class _Json:
-    """The whole turn, once it is over."""
+class _JsonPrinter:
+    """Prints the whole turn at its end."""
 
     def take(self, event: Event) -> None:
-        """Wait for the end."""
+        """Do nothing: the transcript has the event."""
 
-    def end(self, session: Session, turn: model.TranscriptTurn) -> None:
+    def end(self, session: ClientSession, turn: model.TranscriptTurn) -> None:
         """Print the turn."""
-        whole: dict[str, Any] = {"sessionId": session.id, **describe_turn(turn)}
-        # Only what happens here is known here, and not how many turns there were before.
-        del whole["turn"]
-        print_json(whole)
+        described: dict[str, Any] = {"sessionId": session.id, **describe_turn(turn)}
+        # The transcript has only this turn, so its number would be wrong.
+        del described["turn"]
+        print_json(described)
 
 
-class _Pretty:
-    """All that happens, as in the chat."""
+class _ScreenPrinter:
+    """Prints all events, like the chat."""
 
-    def __init__(self, screen: "Screen") -> None:
+    def __init__(self, screen: "ScreenPrinter") -> None:
         self._screen = screen
-        self._live = Live(screen, FOLDED, dict)
+        self._live = LiveRenderer(screen, FOLDED, dict)
         screen.hint("… (Ctrl-C cancels)")
 
     def take(self, event: Event) -> None:
-        """Print it."""
-        self._live.take(event)
+        """Print an event."""
+        self._live.handle(event)
 
-    def end(self, session: Session, turn: model.TranscriptTurn) -> None:
-        """Print how it ended, if not as it should."""
+    def end(self, session: ClientSession, turn: model.TranscriptTurn) -> None:
+        """Print the stop reason, unless the turn ended normally."""
         del session
         self._screen.unhint()
         self._live.settle()
         if end := stopped(turn.stop_reason):
-            self._live.show(ended(end))
+            self._live.show(ending_piece(end))

@@ -1,4 +1,4 @@
-"""Which session is talked to, with which agent, and where that is started."""
+"""The session, agent and folder of a conversation."""
 
 import argparse
 import asyncio
@@ -9,69 +9,68 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from rekindle.cli.formatting import one_line, title
-from rekindle.client import Agent, AgentRefused, ClientError, connect
-from rekindle.client.session import Session as Open
+from rekindle.cli.formatting import one_line, title_label
+from rekindle.client import Agent, AgentRefused, ClientError, ClientSession, connect
 from rekindle.errors import AuthRequired, RekindleError, SessionInUse, StoreError, UsageError
 from rekindle.model import Session
-from rekindle.store.address import locate
+from rekindle.store.address import StoreAddress, locate
 from rekindle.store.base import Store
-from rekindle.text.redact.commands import MASK
+from rekindle.text.redact.recorded_command import MASK
 
-Tell = Callable[[str], None]
-"""Takes what Rekindle has to say beside the conversation."""
+ReportNotice = Callable[[str], None]
+"""Shows a notice of Rekindle to the user."""
 
 _GRACE = 2.0
-_PATIENCE_TO_CLOSE = 2.0
-_PATIENCE_TO_START = 300.0
+_CLOSE_TIMEOUT = 2.0
+_START_TIMEOUT = 300.0
 _SLOW_START = 10.0
-_IS_IT_ACP = "is its command complete? many speak ACP only with an argument, such as `acp`"
+_ACP_HINT = "is its command complete? many speak ACP only with an argument, such as `acp`"
 
 
-class Place(Struct, frozen=True, kw_only=True):
-    """A conversation that is about to go on, or to begin if there is no session yet."""
+class ChatTarget(Struct, frozen=True, kw_only=True):
+    """A recorded session to continue, or a new one to start if `session` is None."""
 
     command: tuple[str, ...]
     cwd: str
-    store: Path
+    store: StoreAddress
     session: Session | None = None
     takeover: bool = False
 
     @asynccontextmanager
-    async def connect(self, tell: Tell) -> AsyncGenerator[Agent, None]:
-        """Start the agent, behind Rekindle; on leaving, end it.
+    async def connect(self, report: ReportNotice) -> AsyncGenerator[Agent, None]:
+        """Start the agent behind Rekindle, and end it on leaving.
 
-        Questions for permission are left to whoever reads the turn. Raises AgentNotStarted,
+        The reader of a turn must answer its permission requests. Raises AgentNotStarted,
         ClientError.
         """
         connecting = connect(
             self.command,
-            store=self.store,
+            store=str(self.store),
             options=("--takeover",) if self.takeover else (),
             on_permission=None,
-            on_notice=lambda words: tell(one_line(words)),
+            on_notice=lambda notice: report(one_line(notice)),
             grace=_GRACE,
         )
         async with AsyncExitStack() as stack:
-            with _told_if_slow(tell):
+            with _reporting_slow_start(report):
                 try:
-                    async with asyncio.timeout(_PATIENCE_TO_START):
+                    async with asyncio.timeout(_START_TIMEOUT):
                         agent = await stack.enter_async_context(connecting)
                 except TimeoutError:
                     raise ClientError(
-                        f"the agent has not answered for {_PATIENCE_TO_START:.0f} s: {_IS_IT_ACP}"
+                        f"the agent has not answered for {_START_TIMEOUT:.0f} s: {_ACP_HINT}"
                     ) from None
             yield agent
 
     @staticmethod
-    async def close(session: Open) -> None:
-        """Let go of a session, so that others may have it at once."""
+    async def close(session: ClientSession) -> None:
+        """Close a session, so that another process can use it at once."""
         with suppress(ClientError, TimeoutError):
-            async with asyncio.timeout(_PATIENCE_TO_CLOSE):
+            async with asyncio.timeout(_CLOSE_TIMEOUT):
                 await session.close()
 
-    async def open(self, agent: Agent) -> Open:
-        """Open the session, which the agent then remembers; or make one."""
+    async def open(self, agent: Agent) -> ClientSession:
+        """Resume the recorded session, or create a new one."""
         try:
             if self.session is None:
                 return await agent.new(self.cwd)
@@ -79,26 +78,26 @@ class Place(Struct, frozen=True, kw_only=True):
         except AuthRequired as error:
             raise NotLoggedIn(agent) from error
         except AgentRefused as error:
-            # Many say there what they do not say in the answer.
+            # Many agents write the reason to stderr instead of the error response.
             last = agent.stderr[-1:]
-            words = f"{error}{f'; it wrote: {last[0]}' if last else ''}"
-            raise ClientError(words) from error
+            reason = f"{error}{f'; it wrote: {last[0]}' if last else ''}"
+            raise ClientError(reason) from error
 
 
 @contextmanager
-def _told_if_slow(tell: Tell) -> Generator[None]:
-    """Tell the user what may be wrong, if it takes long."""
+def _reporting_slow_start(report: ReportNotice) -> Generator[None]:
+    """Report a likely cause if the agent's start takes long."""
     loop = asyncio.get_running_loop()
-    words = f"the agent has not answered for {_SLOW_START:.0f} s: {_IS_IT_ACP}"
-    telling = loop.call_later(_SLOW_START, tell, words)
+    notice = f"the agent has not answered for {_SLOW_START:.0f} s: {_ACP_HINT}"
+    timer = loop.call_later(_SLOW_START, report, notice)
     try:
         yield
     finally:
-        telling.cancel()
+        timer.cancel()
 
 
 class NotLoggedIn(RekindleError):
-    """The agent wants the user to log in first."""
+    """The agent requires a login."""
 
     def __init__(self, agent: Agent) -> None:
         ways = ", ".join(one_line(method.name) for method in agent.auth_methods)
@@ -109,20 +108,20 @@ class NotLoggedIn(RekindleError):
 
 
 def add_takeover(parser: argparse.ArgumentParser) -> None:
-    """Let a session be taken from another process."""
+    """Add the option `--takeover`."""
     parser.add_argument(
         "--takeover", action="store_true", help="take it over if another process drives it"
     )
 
 
-def place_of(arguments: argparse.Namespace, store: Store, session: Session) -> Place:
-    """Return where a recorded session goes on. Raises RekindleError where it cannot."""
-    _check(store, session, takeover=arguments.takeover)
+def chat_target(arguments: argparse.Namespace, store: Store, session: Session) -> ChatTarget:
+    """Return the target for a recorded session. Raises RekindleError if it cannot be continued."""
+    _check_usable(store, session, takeover=arguments.takeover)
     given = tuple(arguments.command)
     if not given:
-        # What was recorded was mostly started there, and may be spelled from there.
+        # The recorded command may have paths relative to the session's folder.
         os.chdir(str(session.cwd))
-    return Place(
+    return ChatTarget(
         command=given or recorded_command(session),
         cwd=str(session.cwd),
         store=locate(arguments.store),
@@ -132,7 +131,7 @@ def place_of(arguments: argparse.Namespace, store: Store, session: Session) -> P
 
 
 def recorded_command(session: Session) -> tuple[str, ...]:
-    """Return the command that a session was last used with. Raises UsageError if it is no more."""
+    """Return the agent command of a session. Raises UsageError if it is not fully recorded."""
     command = session.agent.command
     if not command:
         raise UsageError("this session was recorded without its agent's command: give -- COMMAND")
@@ -145,19 +144,19 @@ def recorded_command(session: Session) -> tuple[str, ...]:
     return command
 
 
-def _check(store: Store, session: Session, *, takeover: bool) -> None:
+def _check_usable(store: Store, session: Session, *, takeover: bool) -> None:
     own_id = one_line(session.id)
     if session.deleted_us is not None:
         remedy = f"`rekindle undelete {own_id}` brings it back"
         raise StoreError(f"session {own_id} was deleted: {remedy}")
-    holder = store.holder(session.id)
+    holder = store.lease_holder(session.id)
     if holder is not None and not takeover:
-        raise SessionInUse(own_id, holder.pid, holder.host)
+        raise SessionInUse(own_id, holder.pid, holder.machine)
     if session.cwd is None and session.is_imported and session.parent_id is None:
         remedy = f"`rekindle relocate {own_id} DIR` says which it is"
         raise StoreError(f"nobody knows the folder of session {own_id}: {remedy}")
     if session.cwd is None:
-        raise StoreError(f"session {own_id} was never opened by a client: {title(session)}")
+        raise StoreError(f"session {own_id} was never opened by a client: {title_label(session)}")
     if not Path(session.cwd).is_dir():
         where = one_line(session.cwd)
         raise StoreError(

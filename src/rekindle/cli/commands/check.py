@@ -23,18 +23,18 @@ from pathlib import Path
 
 from rekindle.cli.arguments import add_command_after_dashes, seconds
 from rekindle.cli.formatting import one_line, print_json
-from rekindle.cli.progress import Bar
+from rekindle.cli.progress import ProgressBar
 from rekindle.cli.render.conformance import described, print_report
 from rekindle.conformance import (
     LONG_PROMPT,
-    PATIENCE,
     PROMPT,
     SCENARIOS,
-    Report,
-    Settings,
-    examine,
+    TIMEOUT,
+    CheckReport,
+    CheckSettings,
     is_failure,
     orphans,
+    run_check,
 )
 from rekindle.errors import UsageError
 
@@ -42,7 +42,7 @@ CANNOT_BE_CHECKED = 3
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Add the command's arguments."""
     add_command_after_dashes(parser)
     parser.usage = "rekindle check [OPTIONS] -- COMMAND ARGS…"
     parser.add_argument(
@@ -69,7 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--patience",
         type=seconds,
-        default=PATIENCE,
+        default=TIMEOUT,
         metavar="SECONDS",
         help="how long to wait for an answer, or the end of a turn (default: %(default)g)",
     )
@@ -80,25 +80,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Check the agent, and print what was found."""
+    """Check the agent, and print the report."""
     command = tuple(arguments.command)
     if not command:
         raise UsageError("no agent given: rekindle check -- COMMAND ARGS…")
     with tempfile.TemporaryDirectory(
         prefix="rekindle-check-", ignore_cleanup_errors=True
     ) as folder:
-        settings = Settings(
+        settings = CheckSettings(
             command=command,
-            # As agents will name it, who may follow links.
+            # Agents that resolve links then report the same path.
             folder=Path(folder).resolve(),
             protocol=arguments.protocol,
             prompt=arguments.prompt,
             long_prompt=arguments.long_prompt,
             login=arguments.login,
-            patience=arguments.patience,
+            timeout=arguments.patience,
         )
-        with orphans.ended():
-            report = asyncio.run(_examined(settings, arguments.only))
+        with orphans.killed_at_exit():
+            report = asyncio.run(_run(settings, arguments.only))
     if arguments.json:
         print_json(described(report, command))
     else:
@@ -109,18 +109,18 @@ def main(arguments: argparse.Namespace) -> int:
             sys.stdout.flush()
         print(f"rekindle: cannot be checked: {one_line(obstacle)}", file=sys.stderr)
         return CANNOT_BE_CHECKED
-    return 1 if any(map(is_failure, report.findings)) else 0
+    return 1 if any(map(is_failure, report.results)) else 0
 
 
-async def _examined(settings: Settings, only: list[str]) -> Report:
-    """Examine, and end the agent whatever ends us."""
+async def _run(settings: CheckSettings, only: list[str]) -> CheckReport:
+    """Run the scenarios. SIGTERM and SIGHUP cancel them, which ends the agent."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     if task is not None:
         for number in (signal.SIGTERM, signal.SIGHUP):
             with suppress(NotImplementedError, ValueError):
                 loop.add_signal_handler(number, task.cancel)
-    with Bar("Checking") as bar:
+    with ProgressBar("Checking") as bar:
         try:
-            return await examine(settings, only, bar.at)
+            return await run_check(settings, only, bar.update)
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None

@@ -9,38 +9,41 @@ example:
 import argparse
 from collections.abc import Iterator
 
-from rekindle.cli.formatting import several, size
-from rekindle.cli.progress import shown
+from rekindle.cli.formatting import format_size, plural
+from rekindle.cli.progress import show_progress
 from rekindle.cli.store_access import add_store_option
 from rekindle.cli.store_changes import now_us, open_for_changing
 from rekindle.store.base import Store
+from rekindle.store.maintenance import space_manager
 
-_AT_ONCE = 200
+_SESSIONS_PER_PURGE = 200
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Add the arguments of the command."""
     add_store_option(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Purge what is due, then compact."""
+    """Purge sessions that were deleted long ago, then compact."""
     from rekindle.runtime.recorder import KEPT_DELETED_US
 
     with open_for_changing(arguments.store) as store:
         before = store.overview().size
-        due = store.deleted(now_us() - KEPT_DELETED_US)
+        due = store.deleted_ids(now_us() - KEPT_DELETED_US)
         if due:
-            shown("purging", _purge(store, due))
-            print(f"purged {several(len(due), 'session')} deleted over 30 days ago")
-        shown("compacting", store.compact())
+            show_progress("purging", _purge(store, due))
+            print(f"purged {plural(len(due), 'session')} deleted over 30 days ago")
+        show_progress("compacting", space_manager(store).compact())
         after = store.overview().size
-    freed = f"{size(before - after)} given back" if after < before else "nothing to give back"
-    print(f"{size(before)} → {size(after)}: {freed}")
+    freed = (
+        f"{format_size(before - after)} given back" if after < before else "nothing to give back"
+    )
+    print(f"{format_size(before)} → {format_size(after)}: {freed}")
     return 0
 
 
 def _purge(store: Store, due: list[str]) -> Iterator[float]:
-    for start in range(0, len(due), _AT_ONCE):
-        store.purge(*due[start : start + _AT_ONCE])
+    for start in range(0, len(due), _SESSIONS_PER_PURGE):
+        store.purge(*due[start : start + _SESSIONS_PER_PURGE])
         yield start / len(due)

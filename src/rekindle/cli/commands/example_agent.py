@@ -20,7 +20,7 @@ _V2 = 2
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Add the command's arguments."""
     parser.add_argument(
         "--protocol",
         type=int,
@@ -73,7 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Serve one client until it hangs up."""
+    """Serve one client until it closes the connection."""
     if arguments.only_v2 and arguments.protocol != _V2:
         sys.stderr.write("rekindle example-agent: --only-v2 needs --protocol 2\n")
         return 2

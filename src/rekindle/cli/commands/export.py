@@ -15,12 +15,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import IO, TypeVar, cast
 
-from rekindle.cli.output import is_stdout, opened
-from rekindle.cli.progress import Bar
+from rekindle.cli.output import is_stdout, open_output
+from rekindle.cli.progress import ProgressBar
 from rekindle.cli.store_access import (
     add_store_option,
     every,
-    find_left,
+    find_existing,
     note_if_deleted,
     open_for_reading,
 )
@@ -33,11 +33,11 @@ from rekindle.transcript.model import TranscriptTurn
 from rekindle.transcript.reducer import Transcript
 
 FORMATS = ("markdown", "html", "json", "acp", "bundle")
-_BYTES_A_WRITE = 128 * 1024
+_WRITE_SIZE = 128 * 1024
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Add the command's arguments."""
     add_store_option(parser)
     parser.add_argument(
         "--format", choices=FORMATS, default="markdown", help="what to write (default: markdown)"
@@ -66,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Write the session."""
+    """Write the sessions to the output."""
     is_bundle = arguments.format == "bundle"
     if bool(arguments.sessions) is arguments.all:
         raise UsageError("which session? give the beginning of its id, or --all for a bundle")
@@ -77,8 +77,9 @@ def main(arguments: argparse.Namespace) -> int:
     if is_bundle and is_stdout(arguments.output) and is_terminal():
         raise UsageError("a bundle is not for a terminal: name a file with -o")
     with open_for_reading(arguments.store) as store:
-        ids = _ids_of_all(store) if arguments.all else _ids_of(store, arguments.sessions)
-        with opened(arguments.output, force=arguments.force) as file, _bar(arguments) as bar:
+        ids = _all_ids(store) if arguments.all else _find_ids(store, arguments.sessions)
+        output = open_output(arguments.output, force=arguments.force)
+        with output as file, _progress_bar(arguments) as bar:
             if is_bundle:
                 _write_bundle(store, ids, file, bar)
             else:
@@ -86,72 +87,75 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _bar(arguments: argparse.Namespace) -> Bar:
-    # Not between the lines of what is printed.
+def _progress_bar(arguments: argparse.Namespace) -> ProgressBar:
+    # A document that is printed on the terminal must not have a bar between its lines.
     is_wanted = not (is_stdout(arguments.output) and is_terminal())
-    return Bar("exporting", is_wanted=is_wanted)
+    return ProgressBar("exporting", is_wanted=is_wanted)
 
 
-def _ids_of(store: Store, named: list[str]) -> list[str]:
-    found = {session.id: session for session in (find_left(store, it) for it in named)}
+def _find_ids(store: Store, named: list[str]) -> list[str]:
+    found = {session.id: session for session in (find_existing(store, name) for name in named)}
     for session in found.values():
         note_if_deleted(session)
     return list(found)
 
 
-def _ids_of_all(store: Store) -> list[str]:
-    return [it.id for it in every(store, Page(with_archived=True, with_unopened=True))]
+def _all_ids(store: Store) -> list[str]:
+    page = Page(with_archived=True, with_unopened=True)
+    return [session.id for session in every(store, page)]
 
 
-def _write_bundle(store: Store, ids: list[str], file: IO[bytes], bar: Bar) -> None:
-    from rekindle.transfer.bundle_format import Known, bundle
+def _write_bundle(store: Store, ids: list[str], file: IO[bytes], bar: ProgressBar) -> None:
+    from rekindle.transfer.bundle_format import BundledSession, bundle_lines
 
     sessions = [store.session(session_id) for session_id in ids]
     total = sum(session.last_seq for session in sessions)
 
-    def known() -> Iterator[Known]:
+    def known() -> Iterator[BundledSession]:
         done = 0
         for session in sessions:
-            entries = _watched(store.read(session.id), bar, done, total)
+            entries = _tracked_entries(store.read(session.id), bar, done, total)
             yield session, store.titles(session.id), entries
             done += session.last_seq
 
-    # Without a name and a time in it, the same sessions make the same file.
+    # Without a name and a time in the header, the same sessions make the same file.
     with (
         gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
-        io.BufferedWriter(cast("io.RawIOBase", packed), _BYTES_A_WRITE) as buffered,
+        io.BufferedWriter(cast("io.RawIOBase", packed), _WRITE_SIZE) as buffered,
     ):
-        buffered.writelines(bundle(known()))
+        buffered.writelines(bundle_lines(known()))
 
 
 def _write_document(
-    store: Store, session_id: str, file: IO[bytes], bar: Bar, arguments: argparse.Namespace
+    store: Store, session_id: str, file: IO[bytes], bar: ProgressBar, arguments: argparse.Namespace
 ) -> None:
     session = store.session(session_id)
-    # Nothing is masked in what a program is to take for the record.
+    # The acp format is the record itself, for programs. It is never masked.
     is_masked = arguments.redact and arguments.format != "acp"
     whole = session.last_seq
     total = (3 if is_masked else 2) * whole
     protocols: Counter[int] = Counter()
     transcript = Transcript()
-    for entry in _watched(store.read(session_id), bar, 0, total):
+    for entry in _tracked_entries(store.read(session_id), bar, 0, total):
         transcript.add(entry)
         protocols[entry.protocol] += 1
     if transcript.last_seq < whole:
         raise SessionPurged(session_id)
     if is_masked:
         session = redact_session(session)
-        things = [*transcript.turns, *transcript.terminals.values()]
-        for thing in _watched_parts(things, bar, whole, whole, total):
-            redact_turn(thing) if isinstance(thing, TranscriptTurn) else redact_terminal(thing)
-    turns = _watched_parts(transcript.turns, bar, total - whole, whole, total)
-    usual = max(protocols, key=lambda it: (protocols[it], -it), default=1)
-    for piece in _pieces(session, transcript, turns, arguments.protocol or usual, arguments.format):
-        # Half of a character cannot be written; no document is to fail for it.
-        file.write(piece.encode("utf-8", "replace"))
+        parts = [*transcript.turns, *transcript.terminals.values()]
+        for part in _tracked(parts, bar, whole, whole, total):
+            redact_turn(part) if isinstance(part, TranscriptTurn) else redact_terminal(part)
+    turns = _tracked(transcript.turns, bar, total - whole, whole, total)
+    # The version of most entries; the lower one of two.
+    recorded = max(protocols, key=lambda version: (protocols[version], -version), default=1)
+    protocol = arguments.protocol or recorded
+    for text in _document(session, transcript, turns, protocol, arguments.format):
+        # A lone surrogate cannot be encoded. It must not fail the export.
+        file.write(text.encode("utf-8", "replace"))
 
 
-def _pieces(
+def _document(
     session: Session,
     transcript: Transcript,
     turns: Iterator[TranscriptTurn],
@@ -180,14 +184,16 @@ def _pieces(
 _T = TypeVar("_T")
 
 
-def _watched_parts(parts: list[_T], bar: Bar, done: int, share: int, total: int) -> Iterator[_T]:
-    """Yield the parts of something which all together is that share of the whole."""
+def _tracked(parts: list[_T], bar: ProgressBar, done: int, share: int, total: int) -> Iterator[_T]:
+    """Yield the parts, and update the bar from `done` to `done + share`."""
     for number, part in enumerate(parts):
-        bar.at(done + share * number // len(parts), total)
+        bar.update(done + share * number // len(parts), total)
         yield part
 
 
-def _watched(entries: Iterable[Entry], bar: Bar, done: int, total: int) -> Iterator[Entry]:
+def _tracked_entries(
+    entries: Iterable[Entry], bar: ProgressBar, done: int, total: int
+) -> Iterator[Entry]:
     for entry in entries:
-        bar.at(done + entry.seq, total)
+        bar.update(done + entry.seq, total)
         yield entry

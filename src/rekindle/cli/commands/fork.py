@@ -15,7 +15,7 @@ from rekindle.cli.store_changes import fork, open_for_changing
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Add the command's arguments."""
     add_store_option(parser)
     parser.add_argument(
         "--until", type=int, metavar="TURN", help="begin with the record up to this turn's end"
@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Make the fork."""
+    """Create the fork, and print its id."""
     with open_for_changing(arguments.store) as store:
         fork_id = fork(store, arguments.session, arguments.until)
     print(fork_id)

@@ -10,27 +10,31 @@ example:
   rekindle import talk.rekindle
 """
 
-# ruff: noqa: N999 - a module is called as its command
+# ruff: noqa: N999 - a module has the name of its command
 import argparse
+import sys
 from pathlib import Path
 
-from rekindle.cli.arguments import moment
-from rekindle.cli.bundle_import import STDIN, is_bundle, take_bundle
+from rekindle.cli.arguments import past_time
+from rekindle.cli.bundle_import import STDIN, import_bundle, is_bundle
 from rekindle.cli.formatting import one_line
 from rekindle.cli.store_access import add_store_option
-from rekindle.errors import NothingToImport, UsageError
-from rekindle.importers import ALL, NAMES
+from rekindle.errors import ImporterUnavailable, NothingToImport, UsageError
+from rekindle.importers.registry import ALL, BUILT_IN_NAMES
 
-_ANY_TOOL = f"{', '.join(NAMES[:-1])} or {NAMES[-1]}"
+_ANY_TOOL = f"{', '.join(BUILT_IN_NAMES[:-1])} or {BUILT_IN_NAMES[-1]}"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
-    parser.usage = f"rekindle import ({' | '.join(NAMES)} | {ALL} | FILE | -) [OPTIONS]"
+    """Add the options of the command."""
+    parser.usage = f"rekindle import ({' | '.join(BUILT_IN_NAMES)} | {ALL} | FILE | -) [OPTIONS]"
     add_store_option(parser)
     parser.add_argument("--cwd", metavar="DIR", help="only sessions of exactly this folder")
     parser.add_argument(
-        "--since", type=moment, metavar="TIME", help="only those changed since: 3d, 2w, 2025-12-31"
+        "--since",
+        type=past_time,
+        metavar="TIME",
+        help="only those changed since: 3d, 2w, 2025-12-31",
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be imported")
     parser.add_argument(
@@ -46,24 +50,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON: see docs/json.md")
     parser.add_argument(
-        "source", metavar="FILE", help=f"{', '.join(NAMES)} or {ALL}; a file, a folder, or -"
+        "source",
+        metavar="FILE",
+        help=f"{', '.join(BUILT_IN_NAMES)} or {ALL}; a file, a folder, or -",
     )
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Import."""
+    """Import from a tool, a path or a bundle, depending on the source."""
     source: str = arguments.source
-    if source in {*NAMES, ALL}:
-        return _take_tools(arguments, NAMES if source == ALL else (source,), None)
+    names = _importer_names()
+    if source == ALL:
+        usable = _usable(names)
+        return _import_tools(arguments, usable, None) or int(usable != names)
+    if source in names:
+        return _import_tools(arguments, (source,), None)
     path = Path(source)
     if source != STDIN and not _is_bundle(path):
-        names = _tools_that_know(path)
+        names = _tools_with_sessions_in(path, _usable(names))
         if names:
-            return _take_tools(arguments, names, path)
-        raise NothingToImport(f"{one_line(source)}: {_why_not(path)}")
+            return _import_tools(arguments, names, path)
+        raise NothingToImport(f"{one_line(source)}: {_reason_against(path)}")
     if arguments.watch or arguments.dry_run or arguments.cwd or arguments.since:
         raise UsageError("--cwd, --since, --dry-run and --watch are for sessions of other tools")
-    return take_bundle(arguments)
+    return import_bundle(arguments)
 
 
 def _is_bundle(path: Path) -> bool:
@@ -71,31 +81,58 @@ def _is_bundle(path: Path) -> bool:
         return is_bundle(path)
     except FileNotFoundError as error:
         tools = f", and no tool of that name: give {_ANY_TOOL}, or {ALL}"
-        words = f"there is no such file{tools if path.parent == Path() else ''}"
-        raise NothingToImport(f"{one_line(str(path))}: {words}") from error
+        reason = f"there is no such file{tools if path.parent == Path() else ''}"
+        raise NothingToImport(f"{one_line(str(path))}: {reason}") from error
 
 
-def _why_not(path: Path) -> str:
-    from rekindle.store.sqlite.inspect import is_store
+def _reason_against(path: Path) -> str:
+    from rekindle.store.address import is_store_file
 
     if path.is_dir():
         return "there is nothing in it that can be imported"
-    if is_store(path):
+    if is_store_file(path):
         return "it is a store: --store reads it, and `rekindle export` makes a bundle of it"
     return f"it is no bundle, and no session of {_ANY_TOOL}: nothing was imported"
 
 
-def _tools_that_know(path: Path) -> tuple[str, ...]:
-    """Return the tools that have sessions in a file or folder."""
-    from rekindle.importers import tool_named
+def _importer_names() -> tuple[str, ...]:
+    """Return the names of all importers; report packages that cannot be used."""
+    from rekindle.importers.registry import find_plugins
 
-    troubles = {name: [it.trouble for it in tool_named(name).find(path, None)] for name in NAMES}
-    sure = [name for name, found in troubles.items() if "" in found]
-    # What nobody can look at may be anybody's.
-    return tuple(sure or [name for name, found in troubles.items() if found])
+    plugins = find_plugins()
+    for problem in plugins.problems:
+        print(f"rekindle: {one_line(problem)}", file=sys.stderr)
+    return (*BUILT_IN_NAMES, *plugins.names)
 
 
-def _take_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path | None) -> int:
-    from rekindle.cli.tool_import import take_tools
+def _usable(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the importers that can be loaded; report the others."""
+    from rekindle.importers.registry import load_importer
 
-    return take_tools(arguments, names, path)
+    usable: list[str] = []
+    for name in names:
+        try:
+            load_importer(name)
+        except ImporterUnavailable as error:
+            print(f"rekindle: {one_line(str(error))}", file=sys.stderr)
+        else:
+            usable.append(name)
+    return tuple(usable)
+
+
+def _tools_with_sessions_in(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of the tools that have sessions in a file or folder."""
+    from rekindle.importers.registry import load_importer
+
+    errors = {
+        name: [found.error for found in load_importer(name).find(path, None)] for name in names
+    }
+    certain = [name for name, found in errors.items() if "" in found]
+    # A file that cannot be read may belong to any of them.
+    return tuple(certain or [name for name, found in errors.items() if found])
+
+
+def _import_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path | None) -> int:
+    from rekindle.cli.tool_import import import_tools
+
+    return import_tools(arguments, names, path)

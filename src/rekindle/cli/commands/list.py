@@ -13,23 +13,23 @@ import sys
 
 from msgspec.structs import replace
 
-from rekindle.cli.formatting import agent_name, one_line, print_json, title
-from rekindle.cli.project import folders_of_project, spellings
-from rekindle.cli.store_access import add_store_option, open_for_reading, short_id, stand
+from rekindle.cli.formatting import agent_label, one_line, print_json, title_label
+from rekindle.cli.project import folder_spellings, project_folders
+from rekindle.cli.store_access import add_store_option, open_for_reading, short_id, statuses_of
 from rekindle.cli.terminal import is_terminal, paint
 from rekindle.errors import UsageError
 from rekindle.model import Page, Session, SessionStatus
 from rekindle.store.base import Store
 from rekindle.text.times import iso
 
-_MOST = 1_000_000
-_MOST_ON_A_SCREEN = 50
-_AT_ONCE = 1_000
-_NONE = "rekindle: no sessions"
+_MAX_LIMIT = 1_000_000
+_DEFAULT_ON_TERMINAL = 50
+_BATCH = 1_000
+_NO_SESSIONS = "rekindle: no sessions"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Add the command's arguments."""
     add_store_option(parser)
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--cwd", metavar="DIR", help="only sessions of exactly this folder")
@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--limit",
         type=int,
         metavar="N",
-        help=f"at most N (default: {_MOST_ON_A_SCREEN} on a terminal, else all)",
+        help=f"at most N (default: {_DEFAULT_ON_TERMINAL} on a terminal, else all)",
     )
     parser.add_argument(
         "--all", action="store_true", help="also those that are archived, and those of sub-agents"
@@ -64,50 +64,52 @@ def main(arguments: argparse.Namespace) -> int:
         if not arguments.json and not is_terminal():
             _print_lines(store, _page(arguments, limit), limit)
             return 0
-        # One more than is shown tells whether there are more.
+        # One more than the limit, to know whether there are more.
         found = store.sessions(_page(arguments, limit + 1))
-        sessions = [it for it in found[:limit] if not it.is_purged]
-        standings = stand(store, sessions)
+        sessions = [session for session in found[:limit] if not session.is_purged]
+        statuses = statuses_of(store, sessions)
         if arguments.json:
             from rekindle.export.description import describe
 
-            print_json([describe(it) | {"state": standings[it.id]} for it in sessions])
+            print_json(
+                [describe(session) | {"state": statuses[session.id]} for session in sessions]
+            )
         elif not sessions:
-            print(_NONE, file=sys.stderr)
+            print(_NO_SESSIONS, file=sys.stderr)
         else:
-            _print_table(store, sessions, standings)
+            _print_table(store, sessions, statuses)
             if len(found) > limit:
                 print(paint(f"the last {limit}: --limit N shows more", "dim"))
     return 0
 
 
 def _limit(arguments: argparse.Namespace) -> int:
-    """Return how many are wanted. Programs get all: they are not told that there are more."""
+    """Return the maximum number of sessions. Without a terminal the default is all of them."""
     if arguments.limit is None:
-        return _MOST_ON_A_SCREEN if is_terminal() and not arguments.json else _MOST
-    if not 1 <= arguments.limit <= _MOST:
-        raise UsageError(f"--limit must be from 1 to {_MOST}")
+        return _DEFAULT_ON_TERMINAL if is_terminal() and not arguments.json else _MAX_LIMIT
+    if not 1 <= arguments.limit <= _MAX_LIMIT:
+        raise UsageError(f"--limit must be from 1 to {_MAX_LIMIT}")
     return arguments.limit
 
 
 def _print_lines(store: Store, page: Page, limit: int) -> None:
-    """Print a line for each, some at a time: there may be very many."""
+    """Print a line for each session. Sessions are read in batches, because there may be many."""
     left = limit
-    while left > 0 and (some := store.sessions(replace(page, limit=min(left, _AT_ONCE)))):
-        shown = [it for it in some if not it.is_purged]
-        standings = stand(store, shown)
-        for session in shown:
-            print("\t".join(_row(session, standings[session.id])))
-        left -= len(some)
-        page = replace(page, before=(some[-1].updated_us, some[-1].id))
+    while left > 0 and (batch := store.sessions(replace(page, limit=min(left, _BATCH)))):
+        sessions = [session for session in batch if not session.is_purged]
+        statuses = statuses_of(store, sessions)
+        for session in sessions:
+            print("\t".join(_row(session, statuses[session.id])))
+        left -= len(batch)
+        page = replace(page, before=(batch[-1].updated_us, batch[-1].id))
     if left == limit:
-        print(_NONE, file=sys.stderr)
+        print(_NO_SESSIONS, file=sys.stderr)
 
 
 def _page(arguments: argparse.Namespace, limit: int) -> Page:
     return Page(
-        folders=spellings(arguments.cwd) if arguments.cwd else (),
-        under=folders_of_project() if arguments.here else (),
+        folders=folder_spellings(arguments.cwd) if arguments.cwd else (),
+        under=project_folders() if arguments.here else (),
         agent=arguments.agent,
         limit=limit,
         archived=arguments.archived,
@@ -117,24 +119,25 @@ def _page(arguments: argparse.Namespace, limit: int) -> Page:
     )
 
 
-def _print_table(
-    store: Store, sessions: list[Session], standings: dict[str, SessionStatus]
-) -> None:
-    from rekindle.cli.render.table import Line, legend, print_table
+def _print_table(store: Store, sessions: list[Session], statuses: dict[str, SessionStatus]) -> None:
+    from rekindle.cli.render.table import SessionRow, legend, print_table
 
-    lines = [Line(it, short_id(store, it.id), standings[it.id]) for it in sessions]
+    lines = [
+        SessionRow(session, short_id(store, session.id), statuses[session.id])
+        for session in sessions
+    ]
     print_table(lines)
-    if words := legend(lines):
-        print(paint(words, "dim"))
+    if text := legend(lines):
+        print(paint(text, "dim"))
 
 
-def _row(session: Session, standing: SessionStatus) -> tuple[str, ...]:
+def _row(session: Session, status: SessionStatus) -> tuple[str, ...]:
     return (
         one_line(session.id),
         iso(session.updated_us),
-        agent_name(session.agent),
+        agent_label(session.agent),
         one_line(session.cwd or "?"),
         str(session.turns),
-        title(session),
-        standing.value,
+        title_label(session),
+        status.value,
     )

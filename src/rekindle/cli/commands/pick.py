@@ -14,7 +14,7 @@ from importlib import import_module
 
 from rekindle.cli.arguments import add_command_after_dashes
 from rekindle.cli.chat.target import add_takeover
-from rekindle.cli.project import folders_of_project
+from rekindle.cli.project import project_folders
 from rekindle.cli.store_access import add_store_option, open_for_reading
 from rekindle.cli.terminal import is_terminal
 from rekindle.errors import RekindleError
@@ -26,7 +26,7 @@ _WITHOUT_TEXTUAL = (
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Add the command's arguments."""
     add_command_after_dashes(parser)
     parser.usage = "rekindle pick [OPTIONS] [-- COMMAND …]"
     add_store_option(parser)
@@ -37,20 +37,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Let the user choose, and do what was chosen."""
+    """Let the user pick a session, and run the chosen command with it."""
     if not (is_terminal(sys.stdin) and is_terminal()):
         raise RekindleError(
             "rekindle pick needs a terminal: `rekindle list` and `rekindle search` need none"
         )
-    page = Page(under=folders_of_project() if arguments.here else ())
+    page = Page(under=project_folders() if arguments.here else ())
     if not _has_textual():
-        return _from_a_list(arguments, page)
-    from rekindle.cli.picker.app import choose
+        return _pick_from_menu(arguments, page)
+    from rekindle.cli.picker.app import pick_session
 
-    chosen = choose(arguments.store, page)
-    if chosen is None:
+    picked = pick_session(arguments.store, page)
+    if picked is None:
         return 0
-    return _run(chosen.command, chosen.session_id, arguments)
+    return _run(picked.command, picked.session_id, arguments)
 
 
 def _has_textual() -> bool:
@@ -61,23 +61,23 @@ def _has_textual() -> bool:
     return True
 
 
-def _from_a_list(arguments: argparse.Namespace, page: Page) -> int:
-    from rekindle.cli.chat.menu import pick
+def _pick_from_menu(arguments: argparse.Namespace, page: Page) -> int:
+    from rekindle.cli.session_choice import choose_from_menu
 
     print(_WITHOUT_TEXTUAL, file=sys.stderr)
     with open_for_reading(arguments.store) as store:
-        session = pick(store, page)
+        session = choose_from_menu(store, page)
     return _run("resume", session.id, arguments)
 
 
 def _run(command: str, session_id: str, given: argparse.Namespace) -> int:
-    """Run another command as if it had been typed, with this session."""
-    from rekindle.cli.main import parser_of
+    """Run another command with the picked session."""
+    from rekindle.cli.main import load_command
 
-    module, parser = parser_of(command)
+    spec, parser = load_command(command)
     arguments = parser.parse_args([])
-    # Not parsed: an agent chooses its ids, and may choose one that looks like an option.
+    # The id is not parsed: an agent may choose one that looks like an option.
     for name in ("store", "takeover", "command"):
         setattr(arguments, name, getattr(given, name))
     arguments.session = session_id
-    return module.main(arguments)
+    return spec.main(arguments)

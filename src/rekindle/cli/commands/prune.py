@@ -18,31 +18,33 @@ from msgspec.structs import replace
 
 from rekindle.cli.arguments import count, duration
 from rekindle.cli.confirm import confirm
-from rekindle.cli.formatting import agent_name, one_line, several, size, title
-from rekindle.cli.progress import shown
-from rekindle.cli.project import folders_of_project
+from rekindle.cli.formatting import agent_label, format_size, one_line, plural, title_label
+from rekindle.cli.progress import show_progress
+from rekindle.cli.project import project_folders
 from rekindle.cli.store_access import add_store_option, every, short_id
 from rekindle.cli.store_changes import apply, now_us, open_for_changing, overwrite
 from rekindle.cli.terminal import is_terminal
 from rekindle.errors import UsageError
 from rekindle.model import Deleted, Page, Session, SessionStatus
 from rekindle.store.base import Store
+from rekindle.store.maintenance import space_manager
 from rekindle.text.times import iso
 
-_AT_ONCE = 200
+_BATCH = 200
 
 
-class _Found(Struct):
-    """What would be deleted."""
+class _PrunePlan(Struct):
+    """The sessions to delete."""
 
     sessions: list[Session] = []
-    live: int = 0
-    """How many more there would be if no process drove them."""
-    weight: int = 0
+    in_use: int = 0
+    """The number of sessions left out because a process uses them."""
+    size: int = 0
+    """The size of the sessions in bytes."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Add the command's arguments."""
     add_store_option(parser)
     parser.add_argument(
         "--older-than",
@@ -62,113 +64,124 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Find what is old, say so, ask, delete."""
+    """List the old sessions, ask for confirmation, and delete them."""
     if arguments.older_than is None and arguments.keep is None:
         raise UsageError("say what may go: --older-than AGE, --keep N, or both")
     if not (arguments.dry_run or arguments.yes or is_terminal(sys.stdin)):
         raise UsageError("nobody is here to be asked: give --yes to delete, or --dry-run to look")
     with open_for_changing(arguments.store) as store:
-        found = _find(store, arguments)
-        if not found.sessions:
-            _say(f"nothing to delete{_live(found)}")
+        plan = _make_plan(store, arguments)
+        if not plan.sessions:
+            _report(f"nothing to delete{_in_use(plan)}")
             return 0
-        _list(store, found.sessions)
+        _print_sessions(store, plan.sessions)
         if arguments.dry_run:
-            _say(f"would delete {_summary(found)}{_live(found)}")
+            _report(f"would delete {_summary(plan)}{_in_use(plan)}")
             return 0
-        if not arguments.yes and not _is_wanted(found, is_for_good=arguments.now):
-            _say("nothing was deleted")
+        if not arguments.yes and not _is_confirmed(plan, is_purge=arguments.now):
+            _report("nothing was deleted")
             return 1
-        deleted = _delete(store, found.sessions, is_for_good=arguments.now)
+        deleted = _delete(store, plan.sessions, is_purge=arguments.now)
         if not arguments.now:
-            _say(f"deleted {_summary(found, deleted)}: `rekindle undelete` brings them back")
+            _report(f"deleted {_summary(plan, deleted)}: `rekindle undelete` brings them back")
             return 0
-        _say(f"purged {_summary(found, deleted)}")
-        is_done = overwrite(store, arguments.store, [it.id for it in found.sessions])
+        _report(f"purged {_summary(plan, deleted)}")
+        is_done = overwrite(store, arguments.store, [session.id for session in plan.sessions])
     return 0 if is_done else 1
 
 
-def _say(words: str) -> None:
-    # On stdout are the sessions, and nothing else.
-    print(words, file=sys.stderr)
+def _report(text: str) -> None:
+    # stdout has the sessions only.
+    print(text, file=sys.stderr)
 
 
-def _find(store: Store, arguments: argparse.Namespace) -> _Found:
-    """Return the sessions that may go, the last used first, and how much there is in them."""
+def _make_plan(store: Store, arguments: argparse.Namespace) -> _PrunePlan:
+    """Return the sessions to delete, the last used first."""
     chosen = Page(
-        under=folders_of_project() if arguments.here else (),
+        under=project_folders() if arguments.here else (),
         agent=arguments.agent,
         with_archived=arguments.archived,
         before=(now_us() - (arguments.older_than or 0), ""),
     )
     if arguments.keep:
-        # One by one: there may be a million to keep.
+        # Only the last session to keep is held in memory: there may be a million.
         newest = every(store, replace(chosen, before=None))
         kept = next(islice(newest, arguments.keep - 1, None), None)
         if kept is None:
-            return _Found()
+            return _PrunePlan()
         last = (kept.updated_us, kept.id)
         chosen = replace(chosen, before=min(last, chosen.before or last))
-    found = _Found()
+    plan = _PrunePlan()
     candidates = list(every(store, replace(chosen, with_unopened=True)))
-    shown("looking", _look_at(store, candidates, found))
-    return found
+    show_progress("looking", _fill_plan(plan, store, candidates))
+    return plan
 
 
-def _look_at(store: Store, candidates: list[Session], found: _Found) -> Iterator[float]:
-    driven = store.driven()
-    for start, some in _parts(candidates):
-        idle = [session for session in some if session.id not in driven]
-        found.sessions += idle
-        found.live += len(some) - len(idle)
-        found.weight += store.weigh([session.id for session in idle])
+def _fill_plan(plan: _PrunePlan, store: Store, candidates: list[Session]) -> Iterator[float]:
+    """Add the candidates that no process uses. Yield the share that is done."""
+    leased = store.leased_ids()
+    for start, batch in _batches(candidates):
+        idle = [session for session in batch if session.id not in leased]
+        plan.sessions += idle
+        plan.in_use += len(batch) - len(idle)
+        plan.size += space_manager(store).entries_size([session.id for session in idle])
         yield start / len(candidates)
 
 
-def _is_wanted(found: _Found, *, is_for_good: bool) -> bool:
-    how = "for good" if is_for_good else "with 30 days to bring them back"
-    return confirm(f"delete {_summary(found)}{_live(found)}, {how}?")
+def _is_confirmed(plan: _PrunePlan, *, is_purge: bool) -> bool:
+    how = "for good" if is_purge else "with 30 days to bring them back"
+    return confirm(f"delete {_summary(plan)}{_in_use(plan)}, {how}?")
 
 
-def _list(store: Store, sessions: Sequence[Session]) -> None:
-    """Say which sessions are meant: as a table, or as rows that scripts can read."""
+def _print_sessions(store: Store, sessions: Sequence[Session]) -> None:
+    """Print the sessions: a table on a terminal, otherwise lines for scripts."""
     if is_terminal():
-        from rekindle.cli.render.table import Line, print_table
+        from rekindle.cli.render.table import SessionRow, print_table
 
-        print_table([Line(it, short_id(store, it.id), SessionStatus.IDLE) for it in sessions])
+        print_table(
+            [
+                SessionRow(session, short_id(store, session.id), SessionStatus.IDLE)
+                for session in sessions
+            ]
+        )
         return
     for session in sessions:
-        cells = (session.id, iso(session.updated_us), agent_name(session.agent), session.cwd or "?")
-        print("\t".join([*map(one_line, cells), str(session.turns), title(session)]))
+        cells = (
+            session.id,
+            iso(session.updated_us),
+            agent_label(session.agent),
+            session.cwd or "?",
+        )
+        print("\t".join([*map(one_line, cells), str(session.turns), title_label(session)]))
 
 
-def _delete(store: Store, sessions: list[Session], *, is_for_good: bool) -> int:
-    """Delete sessions, but those that somebody drives by now; return how many."""
-    gone: list[str] = []
+def _delete(store: Store, sessions: list[Session], *, is_purge: bool) -> int:
+    """Delete the sessions that are not in use by now; return their number."""
+    deleted: list[str] = []
 
-    def work() -> Iterator[float]:
-        for start, some in _parts(sessions):
-            driven = store.driven()
-            ids = [session.id for session in some if session.id not in driven]
+    def delete_batches() -> Iterator[float]:
+        for start, batch in _batches(sessions):
+            leased = store.leased_ids()
+            ids = [session.id for session in batch if session.id not in leased]
             apply(store, [Deleted(session_id=id_, at_us=now_us()) for id_ in ids])
-            if is_for_good:
+            if is_purge:
                 store.purge(*ids)
-            gone.extend(ids)
+            deleted.extend(ids)
             yield start / len(sessions)
 
-    shown("deleting", work())
-    return len(gone)
+    show_progress("deleting", delete_batches())
+    return len(deleted)
 
 
-def _parts(sessions: list[Session]) -> Iterator[tuple[int, list[Session]]]:
-    for start in range(0, len(sessions), _AT_ONCE):
-        yield start, sessions[start : start + _AT_ONCE]
+def _batches(sessions: list[Session]) -> Iterator[tuple[int, list[Session]]]:
+    for start in range(0, len(sessions), _BATCH):
+        yield start, sessions[start : start + _BATCH]
 
 
-def _summary(found: _Found, deleted: int | None = None) -> str:
-    number = len(found.sessions) if deleted is None else deleted
-    return f"{several(number, 'session')} ({size(found.weight)})"
+def _summary(plan: _PrunePlan, deleted: int | None = None) -> str:
+    number = len(plan.sessions) if deleted is None else deleted
+    return f"{plural(number, 'session')} ({format_size(plan.size)})"
 
 
-def _live(found: _Found) -> str:
-    return f" ({several(found.live, 'session')} in use left out)" if found.live else ""
+def _in_use(plan: _PrunePlan) -> str:
+    return f" ({plural(plan.in_use, 'session')} in use left out)" if plan.in_use else ""

@@ -6,27 +6,29 @@ example:
 
 import argparse
 
-from rekindle.cli.store_access import add_store_option, open_for_reading, path_for_reading
+from rekindle.cli.store_access import add_store_option, address_for_reading, open_for_reading
 from rekindle.errors import StoreMissing
-from rekindle.store.address import usual_path
+from rekindle.store.address import default_address, open_search_index
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Add the arguments of the command."""
     add_store_option(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Make the index."""
-    from rekindle.cli.index_update import shown
-    from rekindle.store.sqlite.search_index import Index
-    from rekindle.transfer.indexer import bring_up_to_date
+    """Rebuild the index, and print its size."""
+    from rekindle.cli.index_update import show_progress
+    from rekindle.transfer.indexer import update_index
 
-    path = path_for_reading(arguments.store)
-    if path is None:
-        raise StoreMissing(str(usual_path()))
-    with open_for_reading(arguments.store) as store, Index(path, anew=True) as index:
-        shown(bring_up_to_date(index, store))
-        passages, sessions = index.counts()
-    print(f"indexed {passages} passages of {sessions} sessions")
+    address = address_for_reading(arguments.store)
+    if address is None:
+        raise StoreMissing(str(default_address()))
+    with (
+        open_for_reading(arguments.store) as store,
+        open_search_index(address, rebuild=True) as index,
+    ):
+        show_progress(update_index(index, store))
+        documents, sessions = index.counts()
+    print(f"indexed {documents} passages of {sessions} sessions")
     return 0

@@ -12,12 +12,12 @@ import os
 from pathlib import Path, PurePath
 
 from rekindle.cli.formatting import one_line
-from rekindle.cli.project import absolute
+from rekindle.cli.project import absolute_path
 from rekindle.cli.store_access import add_store_option, every
 from rekindle.cli.store_changes import (
     apply,
     check_not_in_use,
-    find_there,
+    find_undeleted,
     now_us,
     open_for_changing,
 )
@@ -27,7 +27,7 @@ from rekindle.store.base import Store
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Add the command's arguments."""
     parser.usage = "rekindle relocate [--store STORE] (SESSION DIR | --all OLD NEW)"
     add_store_option(parser)
     parser.add_argument(
@@ -40,20 +40,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Write down where the sessions belong now."""
+    """Record the new folders of the sessions."""
     new = _absolute(arguments.folder)
     if not new.is_dir():
         raise UsageError(f"there is no folder {new}: move the project there first")
     with open_for_changing(arguments.store) as store:
         moves = (
-            _all_below(store, _absolute(arguments.what), new)
+            _moves_below(store, _absolute(arguments.what), new)
             if arguments.all
-            else [(session, new) for session in find_there(store, [arguments.what])]
+            else [(session, new) for session in find_undeleted(store, [arguments.what])]
         )
         for session, _ in moves:
             check_not_in_use(store, session)
         at_us = now_us()
-        apply(store, [Opened(session_id=it.id, at_us=at_us, cwd=str(to)) for it, to in moves])
+        apply(
+            store,
+            [Opened(session_id=session.id, at_us=at_us, cwd=str(to)) for session, to in moves],
+        )
     for session, to in moves:
         print(f"{one_line(session.id)}: {one_line(session.cwd or '?')} → {one_line(str(to))}")
     if not moves:
@@ -61,11 +64,11 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _all_below(store: Store, old: PurePath, new: PurePath) -> list[tuple[Session, PurePath]]:
-    """Return the sessions of a folder and those below it, and where each belongs now."""
-    below = every(store, Page(under=(str(old),), with_archived=True))
-    return [(it, new / PurePath(str(it.cwd)).relative_to(old)) for it in below]
+def _moves_below(store: Store, old: PurePath, new: PurePath) -> list[tuple[Session, PurePath]]:
+    """Return the sessions of a folder and those below it, each with its new folder."""
+    sessions = every(store, Page(under=(str(old),), with_archived=True))
+    return [(session, new / PurePath(str(session.cwd)).relative_to(old)) for session in sessions]
 
 
 def _absolute(folder: str) -> Path:
-    return Path(absolute(os.path.expanduser(folder)))  # noqa: PTH111 - it never fails
+    return Path(absolute_path(os.path.expanduser(folder)))  # noqa: PTH111 - Path.expanduser may raise

@@ -7,14 +7,14 @@ example:
 
 import argparse
 
-from rekindle.cli.formatting import one_line, title
+from rekindle.cli.formatting import one_line, title_label
 from rekindle.cli.store_access import add_session, add_store_option
-from rekindle.cli.store_changes import checked_title, open_for_changing, rename
+from rekindle.cli.store_changes import open_for_changing, rename, validated_title
 from rekindle.errors import UsageError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Add the command's arguments."""
     add_store_option(parser)
     parser.add_argument(
         "--clear", action="store_true", help="take your title back: the agent's counts again"
@@ -24,16 +24,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Write the title down, or take it back."""
-    words = _title(" ".join(arguments.title), is_cleared=arguments.clear)
+    """Set the user's title, or clear it."""
+    new_title = _title(" ".join(arguments.title), is_cleared=arguments.clear)
     with open_for_changing(arguments.store) as store:
-        before, now = rename(store, arguments.session, words)
-    print(f"{one_line(now.id)}: {title(before)} → {title(now)}")
+        before, after = rename(store, arguments.session, new_title)
+    print(f"{one_line(after.id)}: {title_label(before)} → {title_label(after)}")
     return 0
 
 
 def _title(given: str, *, is_cleared: bool) -> str | None:
-    """Return the title that was asked for; None to have none. Raises UsageError."""
+    """Return the new title, None to clear it. Raises UsageError."""
     if bool(given.split()) is is_cleared:
         raise UsageError("give a title, or --clear to take yours back")
-    return checked_title(given)
+    return validated_title(given)

@@ -16,12 +16,10 @@ from rekindle.runtime.agent_process import AgentProcess
 from rekindle.runtime.log import Log
 from rekindle.runtime.signals import Signals
 from rekindle.store.address import (
-    ADDRESS,
-    asked_for,
-    open_pending,
-    open_store,
-    salvage_store,
-    usual_path,
+    ADDRESS_HELP,
+    backend_for,
+    default_address,
+    requested_address,
 )
 
 _GRACE = 5.0
@@ -29,9 +27,9 @@ _HANDOVER_BUDGET = 40_000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Add the command's arguments."""
     parser.usage = "rekindle run [OPTIONS] -- COMMAND ARGS…"
-    parser.add_argument("--store", help=f"where to record: {ADDRESS}")
+    parser.add_argument("--store", help=f"where to record: {ADDRESS_HELP}")
     parser.add_argument(
         "--strict", action="store_true", help="refuse what the specification forbids"
     )
@@ -65,37 +63,38 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Run the agent until it ends; return its exit code."""
+    """Run the proxy until the agent exits; return the agent's exit code."""
     command = tuple(arguments.command)
     if command[:1] == ("--",):
         command = command[1:]
     if not command:
         raise UsageError("no agent given: rekindle run -- COMMAND ARGS…")
-    asked_path = asked_for(arguments.store)
+    requested = requested_address(arguments.store)
     signals = Signals()
     with Log(arguments.log) as log:
         agent = AgentProcess(command, grace=arguments.grace)
         try:
             log.note(f"started agent {agent.pid}: {command[0]}")
-            # Heavy imports only from here on: the agent's own start hides them.
+            # The slow imports come after the agent's start, so that both run at the same time.
             from rekindle import __version__
+            from rekindle.composition import open_store, recover_store
             from rekindle.model import LeaseHolder
             from rekindle.proxy.connection_state import EngineSettings
             from rekindle.proxy.engine import Engine
             from rekindle.runtime.recorder import Recorder
             from rekindle.runtime.stdio_proxy import StdioProxy
-            from rekindle.text.redact.commands import mask_command
+            from rekindle.text.redact.recorded_command import mask_command
 
-            path = asked_path or usual_path()
-            log.note(f"recording in {path}")
+            address = requested or default_address()
+            log.note(f"recording in {address}")
             recorder = Recorder(
-                lambda: open_store(path, tell=log.report),
+                lambda: open_store(address, report=log.report),
                 log,
-                lambda: salvage_store(path),
-                lambda: open_pending(path),
+                lambda: recover_store(address),
+                lambda: backend_for(address).open_pending(),
             )
             settings = EngineSettings(
-                command=mask_command(_anywhere(command)),
+                command=mask_command(_with_absolute_program(command)),
                 version=__version__,
                 is_strict=arguments.strict,
                 may_hand_over=arguments.handover,
@@ -104,7 +103,7 @@ def main(arguments: argparse.Namespace) -> int:
                 token=os.urandom(4).hex(),
             )
             token = os.urandom(16).hex()
-            holder = LeaseHolder(token=token, pid=os.getpid(), host=os.uname().nodename)
+            holder = LeaseHolder(token=token, pid=os.getpid(), machine=os.uname().nodename)
             proxy = StdioProxy(agent, Engine(settings), recorder, log, holder=holder)
             return proxy.run(signals, grace=arguments.grace)
         except BaseException:
@@ -112,7 +111,7 @@ def main(arguments: argparse.Namespace) -> int:
             raise
 
 
-def _anywhere(command: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the command as it can be given from any folder."""
+def _with_absolute_program(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a command that works from any folder."""
     program, *arguments = command
     return (str(Path(program).absolute()) if os.sep in program else program, *arguments)

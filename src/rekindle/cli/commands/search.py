@@ -13,36 +13,53 @@ import argparse
 import sys
 from typing import Any
 
-from rekindle.cli.arguments import moment
-from rekindle.cli.formatting import age, agent_name, folder, one_line, print_json, printable, title
-from rekindle.cli.project import spellings
-from rekindle.cli.store_access import add_store_option, open_for_reading, path_for_reading, short_id
+from rekindle.cli.arguments import past_time
+from rekindle.cli.formatting import (
+    agent_label,
+    folder_label,
+    format_age,
+    one_line,
+    print_json,
+    printable,
+    title_label,
+)
+from rekindle.cli.project import folder_spellings
+from rekindle.cli.store_access import (
+    add_store_option,
+    address_for_reading,
+    open_for_reading,
+    short_id,
+)
 from rekindle.cli.terminal import columns, is_terminal, paint
 from rekindle.errors import UsageError
 from rekindle.export.redact_transcript import redact_session
 from rekindle.model import Page, Session
+from rekindle.store.address import open_search_index
 from rekindle.store.base import Store
-from rekindle.store.sqlite.search_query import Hit, Wanted
-from rekindle.text.redact.secrets import spans
-from rekindle.text.search_terms import parse
-from rekindle.text.snippets import Piece, snippet
+from rekindle.store.search import SearchHit, SearchRequest
+from rekindle.text.redact.detect import find_secrets
+from rekindle.text.search_syntax import parse
+from rekindle.text.snippets import Fragment, snippet
 from rekindle.text.times import iso
 from rekindle.text.widths import cut, width
 
-_MOST = 1_000
-_WIDTH = 240
-_SHORTEST_TITLE = 12
+_MAX_LIMIT = 1_000
+_SNIPPET_WIDTH = 240
+_MIN_TITLE_WIDTH = 12
 
-_Found = tuple[Session, Hit, list[Piece]]
+_Result = tuple[Session, SearchHit, list[Fragment]]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Add the arguments of the command."""
     add_store_option(parser)
     parser.add_argument("--cwd", metavar="DIR", help="only sessions of this folder")
     parser.add_argument("--agent", metavar="NAME", help="only sessions with such an agent")
     parser.add_argument(
-        "--since", type=moment, metavar="WHEN", help="only what was said since: 3d, 2w, 2025-12-31"
+        "--since",
+        type=past_time,
+        metavar="WHEN",
+        help="only what was said since: 3d, 2w, 2025-12-31",
     )
     parser.add_argument("--archived", action="store_true", help="archived sessions, too")
     parser.add_argument(
@@ -59,13 +76,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Print the turns that have the words, the best first."""
-    if not 1 <= arguments.limit <= _MOST:
-        raise UsageError(f"--limit must be from 1 to {_MOST}")
-    wanted = Wanted(
+    """Print the turns that match, best first."""
+    if not 1 <= arguments.limit <= _MAX_LIMIT:
+        raise UsageError(f"--limit must be from 1 to {_MAX_LIMIT}")
+    request = SearchRequest(
         terms=parse(" ".join(arguments.words)),
         page=Page(
-            folders=spellings(arguments.cwd) if arguments.cwd else (),
+            folders=folder_spellings(arguments.cwd) if arguments.cwd else (),
             agent=arguments.agent,
             limit=arguments.limit,
             with_archived=arguments.archived,
@@ -73,7 +90,7 @@ def main(arguments: argparse.Namespace) -> int:
         since_us=arguments.since,
     )
     with open_for_reading(arguments.store) as store:
-        hits, is_well = _look(store, arguments.store, wanted)
+        hits, is_well = _search(store, arguments.store, request)
         found = [
             (
                 _session(store, hit, redact=arguments.redact),
@@ -86,50 +103,50 @@ def main(arguments: argparse.Namespace) -> int:
             print_json([_describe(*it) for it in found])
         elif not found:
             where = "" if is_well else " in what could be looked at"
-            print(f"rekindle: nothing found{where}{_why(wanted)}", file=sys.stderr)
+            print(f"rekindle: nothing found{where}{_why_nothing(request)}", file=sys.stderr)
         elif is_terminal():
             _print_for_people(found, [short_id(store, session.id) for session, _, _ in found])
         else:
             for session, hit, pieces in found:
                 print("\t".join(_row(session, hit, pieces)))
-    # What was not found may be where the damage is.
+    # Damage may hide matches.
     return 0 if is_well else 1
 
 
-def _look(store: Store, option: str | None, wanted: Wanted) -> tuple[list[Hit], bool]:
-    """Return what was found, and whether all could be looked at."""
-    path = path_for_reading(option)
-    if path is None:
+def _search(
+    store: Store, option: str | None, request: SearchRequest
+) -> tuple[list[SearchHit], bool]:
+    """Return the hits, and whether the whole store could be searched."""
+    address = address_for_reading(option)
+    if address is None:
         return [], True
     from rekindle.cli.index_update import update
-    from rekindle.store.sqlite.search_index import Index
-    from rekindle.store.sqlite.search_query import search
 
-    with Index(path) as index:
+    with open_search_index(address) as index:
         is_well = update(index, store)
-        return search(index, wanted), is_well
+        return index.search(request), is_well
 
 
-def _session(store: Store, hit: Hit, *, redact: bool) -> Session:
+def _session(store: Store, hit: SearchHit, *, redact: bool) -> Session:
     session = store.session(hit.session_id)
-    # A title is made of what was said, and shown beside it.
+    # A title may be made from a prompt, so it is redacted too.
     return redact_session(session) if redact else session
 
 
-def _why(wanted: Wanted) -> str:
-    """Say why nothing could be found, where it is not for want of it."""
-    if not wanted.terms:
+def _why_nothing(request: SearchRequest) -> str:
+    """Return why the terms cannot match anything, if so."""
+    if not request.terms:
         return ": only letters and digits are looked for"
-    short = [f"{term.words}*" for term in wanted.terms if term.is_too_short]
+    short = [f"{term.words}*" for term in request.terms if term.is_too_short]
     return f": {one_line(short[0])} needs two letters or more" if short else ""
 
 
-def _snippet(hit: Hit, *, redact: bool) -> list[Piece]:
-    return snippet(hit.text, hit.matches, spans(hit.text) if redact else [], _WIDTH)
+def _snippet(hit: SearchHit, *, redact: bool) -> list[Fragment]:
+    return snippet(hit.text, hit.matches, find_secrets(hit.text) if redact else [], _SNIPPET_WIDTH)
 
 
-def _describe(session: Session, hit: Hit, pieces: list[Piece]) -> dict[str, Any]:
-    """Return a hit as `--json` prints it; docs/search.md tells what the fields mean."""
+def _describe(session: Session, hit: SearchHit, pieces: list[Fragment]) -> dict[str, Any]:
+    """Return a hit as `--json` prints it. docs/search.md describes the fields."""
     matches: list[list[int]] = []
     at = 0
     for words, is_match in pieces:
@@ -150,33 +167,35 @@ def _describe(session: Session, hit: Hit, pieces: list[Piece]) -> dict[str, Any]
     }
 
 
-def _row(session: Session, hit: Hit, pieces: list[Piece]) -> tuple[str, ...]:
+def _row(session: Session, hit: SearchHit, pieces: list[Fragment]) -> tuple[str, ...]:
     return (
         one_line(session.id),
         iso(hit.at_us),
-        agent_name(session.agent),
-        folder(session),
+        agent_label(session.agent),
+        folder_label(session),
         str(hit.turn or "-"),
-        title(session),
+        title_label(session),
         one_line(_words(pieces)),
     )
 
 
-def _words(pieces: list[Piece]) -> str:
+def _words(pieces: list[Fragment]) -> str:
     return "".join(words for words, _ in pieces)
 
 
-def _print_for_people(found: list[_Found], ids: list[str]) -> None:
+def _print_for_people(found: list[_Result], ids: list[str]) -> None:
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
 
     console, room = Console(highlight=False), columns()
     for (session, hit, pieces), id_ in zip(found, ids, strict=True):
-        about = f"  {age(hit.at_us)} · {agent_name(session.agent)} · {folder(session)}"
+        about = (
+            f"  {format_age(hit.at_us)} · {agent_label(session.agent)} · {folder_label(session)}"
+        )
         place = f"{about} · {f'turn {hit.turn}' if hit.turn else 'title'}"
         rest = room - width(f"{id_}{place} · ")
-        named = f" · {cut(title(session), rest)}" if rest >= _SHORTEST_TITLE else ""
+        named = f" · {cut(title_label(session), rest)}" if rest >= _MIN_TITLE_WIDTH else ""
         print(paint(id_, "bold") + paint(place, "dim") + named)
         shown = [(printable(words), "yellow" if hit_ else "") for words, hit_ in pieces]
         console.print(Padding(Text.assemble(*shown), (0, 0, 1, 2)))

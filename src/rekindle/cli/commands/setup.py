@@ -16,19 +16,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rekindle.cli.arguments import add_command_after_dashes
-from rekindle.cli.editors import EDITORS
+from rekindle.cli.editors.registry import EDITORS
 from rekindle.cli.formatting import one_line
 from rekindle.errors import FileUnclear, UsageError
 
 if TYPE_CHECKING:
-    from rekindle.cli.editors import Editor
-    from rekindle.cli.editors.agents import Agent
+    from rekindle.cli.editors.agents import EditorAgent
+    from rekindle.cli.editors.registry import Editor
 
 _EXAMPLE = ("opencode", "acp")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Add the command's arguments."""
     parser.usage = "rekindle setup EDITOR [--write] [--file FILE] [--name NAME] [-- COMMAND ARGS…]"
     parser.add_argument(
         "editor", choices=list(EDITORS), metavar="EDITOR", help=f"one of {', '.join(EDITORS)}"
@@ -42,21 +42,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Print the snippet, or write it."""
-    from rekindle.cli.editors.agents import agent_behind_rekindle, behind_rekindle
+    """Print the configuration snippet, or write it into the editor's file."""
+    from rekindle.cli.editors.agents import editor_agent, proxied_command
 
     editor = EDITORS[arguments.editor]
     if arguments.write and not arguments.command:
         raise UsageError(f"no agent given: rekindle setup {arguments.editor} --write -- COMMAND")
     command = arguments.command or _EXAMPLE
-    _check([*command, arguments.name or "name"])
-    agent = agent_behind_rekindle(command, arguments.name or None)
+    _check_printable([*command, arguments.name or "name"])
+    agent = editor_agent(command, arguments.name or None)
     path = (arguments.file or editor.path).expanduser().absolute()
-    behind = behind_rekindle(command)
-    if behind is not None:
-        words = "the command has `rekindle run` already, and gets no second one"
-        print(f"rekindle: {words}", file=sys.stderr)
-    program = (behind or command)[0]
+    proxied = proxied_command(command)
+    if proxied is not None:
+        notice = "the command has `rekindle run` already, and gets no second one"
+        print(f"rekindle: {notice}", file=sys.stderr)
+    program = (proxied or command)[0]
     if arguments.command and shutil.which(program) is None:
         print(
             f"rekindle: {program} was not found here: install it, or give its full path",
@@ -69,7 +69,7 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check(words: list[str]) -> None:
+def _check_printable(words: list[str]) -> None:
     for word in words:
         if one_line(word) != word or not word.isprintable():
             raise UsageError(f"{word!r} cannot stand in an editor's file: give plain words")
@@ -77,7 +77,7 @@ def _check(words: list[str]) -> None:
         raise UsageError("the agent's command is empty")
 
 
-def _write(editor: "Editor", agent: "Agent", path: Path) -> int:
+def _write(editor: "Editor", agent: "EditorAgent", path: Path) -> int:
     from rekindle.cli.editors.save import read, save
 
     try:
@@ -87,7 +87,7 @@ def _write(editor: "Editor", agent: "Agent", path: Path) -> int:
             print(f"{path} has it already")
             return 0
         replaced = editor.command(before, agent.name)
-        copy = save(path, after, before)
+        backup = save(path, after, before)
     except FileUnclear as error:
         raise FileUnclear(
             f"{error}: nothing was written; put this into {path} by hand:\n\n"
@@ -97,6 +97,6 @@ def _write(editor: "Editor", agent: "Agent", path: Path) -> int:
     if replaced not in {(), agent.command}:
         print(f"it takes the place of: {one_line(shlex.join(replaced))}")
         print("to have both, give this one another name: --name NAME")
-    if copy is not None:
-        print(f"what it was before is in {copy}")
+    if backup is not None:
+        print(f"what it was before is in {backup}")
     return 0

@@ -16,34 +16,40 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rekindle.cli.arguments import some_text
+from rekindle.cli.arguments import nonempty_text
 from rekindle.cli.formatting import print_json, printable
-from rekindle.cli.progress import Bar
+from rekindle.cli.progress import ProgressBar
 from rekindle.cli.render.detail import Detail, add_detail, detail_of
-from rekindle.cli.render.printer import Plain
+from rekindle.cli.render.printer import PlainPrinter
 from rekindle.cli.render.transcript import Piece, heading, turn_pieces
-from rekindle.cli.session_choice import check_choice, choose
-from rekindle.cli.store_access import add_store_option, note_if_deleted, open_for_reading, stand
+from rekindle.cli.session_choice import check_session_choice, choose_session
+from rekindle.cli.store_access import (
+    add_store_option,
+    note_if_deleted,
+    open_for_reading,
+    statuses_of,
+)
 from rekindle.cli.terminal import is_terminal
 from rekindle.errors import StoreError, UsageError
-from rekindle.export.description import describe, describe_turn
+from rekindle.export.description import describe
+from rekindle.export.json import describe_turn
 from rekindle.model import Entry, Session, Side
 from rekindle.store.base import Store
 from rekindle.transcript.model import TranscriptTurn
 from rekindle.transcript.reducer import Transcript
 
 if TYPE_CHECKING:
-    from rekindle.cli.pager import Paged
+    from rekindle.cli.pager import PagedOutput
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Add the command's arguments."""
     add_store_option(parser)
     parser.add_argument(
         "session", nargs="?", metavar="SESSION", help="its id, or the beginning of it"
     )
     parser.add_argument(
-        "--title", type=some_text, metavar="TEXT", help="or a text that is in its title"
+        "--title", type=nonempty_text, metavar="TEXT", help="or a text that is in its title"
     )
     parser.add_argument(
         "--turn", type=int, metavar="N", help="only turn N; -1 is the last, -2 the one before"
@@ -64,9 +70,9 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.follow and arguments.json:
         raise UsageError("--follow tells things one by one: leave --json out, or take --raw")
     wants_last = arguments.last and arguments.session is None and arguments.title is None
-    check_choice(arguments.session, last=wants_last, words=arguments.title)
+    check_session_choice(arguments.session, last=wants_last, title=arguments.title)
     with open_for_reading(arguments.store) as store:
-        session = choose(store, arguments.session, last=wants_last, words=arguments.title)
+        session = choose_session(store, arguments.session, last=wants_last, title=arguments.title)
         note_if_deleted(session)
         if arguments.last and not wants_last and arguments.turn is None:
             arguments.turn = -1
@@ -77,7 +83,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _own_line_after_interrupt(arguments: argparse.Namespace) -> Generator[None]:
-    """Let the shell's prompt stand on a line of its own, whatever was being told."""
+    """End the current line if Ctrl-C ends `--follow`, so that the shell prompt starts a line."""
     try:
         yield
     except KeyboardInterrupt:
@@ -91,9 +97,9 @@ def _show(arguments: argparse.Namespace, store: Store, session: Session) -> None
         _print_raw(arguments, store, session)
         return
     transcript = _read(store, session)
-    turns = _chosen(transcript.turns, arguments.turn)
+    turns = _select_turns(transcript.turns, arguments.turn)
     if arguments.json:
-        state = stand(store, [session])[session.id]
+        state = statuses_of(store, [session])[session.id]
         conversation = [describe_turn(turn) for turn in turns]
         print_json(describe(session) | {"state": state, "conversation": conversation})
         return
@@ -108,23 +114,23 @@ def _show(arguments: argparse.Namespace, store: Store, session: Session) -> None
 
 def _read(store: Store, session: Session) -> Transcript:
     transcript = Transcript()
-    with Bar("reading") as bar:
+    with ProgressBar("reading") as bar:
         for entry in store.read(session.id):
-            bar.at(entry.seq, session.last_seq)
+            bar.update(entry.seq, session.last_seq)
             transcript.add(entry)
     transcript.settle()
     return transcript
 
 
-def _chosen(turns: list[TranscriptTurn], number: int | None) -> list[TranscriptTurn]:
-    """Return all turns, or the one with that number. Raises StoreError if there is none."""
+def _select_turns(turns: list[TranscriptTurn], number: int | None) -> list[TranscriptTurn]:
+    """Return all turns, or the one with a number. Raises StoreError if there is no such turn."""
     if number is None:
         return turns
-    place = number - 1 if number > 0 else len(turns) + number
-    if number == 0 or not 0 <= place < len(turns):
-        there_are = f"its turns are 1 to {len(turns)}" if turns else "it has none yet"
-        raise StoreError(f"no turn {number} in this session: {there_are}")
-    return [turns[place]]
+    index = number - 1 if number > 0 else len(turns) + number
+    if number == 0 or not 0 <= index < len(turns):
+        available = f"its turns are 1 to {len(turns)}" if turns else "it has none yet"
+        raise StoreError(f"no turn {number} in this session: {available}")
+    return [turns[index]]
 
 
 def _pieces(
@@ -137,30 +143,30 @@ def _pieces(
 
 def _print(arguments: argparse.Namespace, pieces: Iterator[Piece]) -> None:
     if not is_terminal():
-        paper = Plain()
+        paper = PlainPrinter()
         for piece in pieces:
             paper.show(piece)
         return
-    from rekindle.cli.render.rich_text import make_console, spaced
+    from rekindle.cli.render.rich_text import make_console, render_pieces
 
-    with _paged(arguments) as page:
-        console = make_console(file=page.file)
-        for renderable in spaced(pieces):
-            # What is wider than the screen is for the terminal to wrap, and not to be cut.
+    with _paged_output(arguments) as output:
+        console = make_console(file=output.file)
+        for renderable in render_pieces(pieces):
+            # The terminal wraps lines that are too wide; rich would cut them.
             console.print(renderable, crop=False)
 
 
-def _paged(arguments: argparse.Namespace) -> "Paged":
-    from rekindle.cli.pager import Paged
+def _paged_output(arguments: argparse.Namespace) -> "PagedOutput":
+    from rekindle.cli.pager import PagedOutput
 
-    return Paged(sys.stdout, is_wanted=arguments.pager and not arguments.follow)
+    return PagedOutput(sys.stdout, is_wanted=arguments.pager and not arguments.follow)
 
 
-# -- as it was on the wire ------------------------------------------------------------------
+# -- raw entries ----------------------------------------------------------------------------
 
 
 def _print_raw(arguments: argparse.Namespace, store: Store, session: Session) -> None:
-    """Print the entries' lines: to a pipe byte by byte, to a terminal with who said them."""
+    """Print the lines of the entries: unchanged to a pipe, with seq and sender to a terminal."""
     entries = _entries(arguments, store, session)
     if not is_terminal():
         for entry in entries:
@@ -168,11 +174,11 @@ def _print_raw(arguments: argparse.Namespace, store: Store, session: Session) ->
             if arguments.follow:
                 sys.stdout.buffer.flush()
         return
-    with _paged(arguments) as page:
+    with _paged_output(arguments) as output:
         for entry in entries:
             arrow = "→" if entry.side is Side.CLIENT else "←"
-            words = printable(entry.line.decode("utf-8", "replace"))
-            page.write(f"{entry.seq:6} {arrow} {words}\n")
+            text = printable(entry.line.decode("utf-8", "replace"))
+            output.write(f"{entry.seq:6} {arrow} {text}\n")
             if arguments.follow:
                 sys.stdout.flush()
 
@@ -182,18 +188,18 @@ def _entries(arguments: argparse.Namespace, store: Store, session: Session) -> I
     if arguments.turn is not None:
         after, until = _range_of_turn(store, session, arguments.turn)
     if arguments.follow and until is None:
-        from rekindle.cli.follow import entries_as_they_come
+        from rekindle.cli.follow import poll_entries
 
-        return entries_as_they_come(store, session.id, after)
+        return poll_entries(store, session.id, after)
     entries = store.read(session.id, after=after)
     return (entry for entry in entries if until is None or entry.seq < until)
 
 
 def _range_of_turn(store: Store, session: Session, number: int) -> tuple[int, int | None]:
-    """Return after which entry a turn begins, and with which one the next turn does."""
+    """Return the seq before a turn's first entry, and the seq of the next turn's first entry."""
     turns = _read(store, session).turns
-    (chosen,) = _chosen(turns, number)
+    (selected,) = _select_turns(turns, number)
     starts = [turn.items[0].seq for turn in turns if turn.items]
-    later = [turn.items[0].seq for turn in turns[chosen.number :] if turn.items]
-    first = chosen.items[0].seq if chosen.items else starts[-1]
+    later = [turn.items[0].seq for turn in turns[selected.number :] if turn.items]
+    first = selected.items[0].seq if selected.items else starts[-1]
     return first - 1, later[0] if later else None

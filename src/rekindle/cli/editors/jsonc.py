@@ -1,8 +1,8 @@
-"""Setting one value in JSON with comments and trailing commas, and leaving all else as it was.
+"""Set one value in JSON with comments and trailing commas, and keep all other text. Pure.
 
-The text is read into values that know where they stand, and only the place of the one value is
-written to. What comes out is read again, and must be what was there with that value set; if it is
-not, or the text has several meanings, nothing is changed. Pure: knows no files and no editors.
+The parser records the position of each value, and only the text of one value is replaced. The
+result is parsed again and compared with the expected data. If they differ, or if the text is
+ambiguous, the functions raise FileUnclear and change nothing. No files and no editors here.
 """
 
 import json
@@ -14,35 +14,35 @@ from msgspec import Struct
 
 from rekindle.errors import FileUnclear
 
-# Nothing here is tried twice (`++`, `*+`), however long the file is.
+# Possessive quantifiers (`++`, `*+`) prevent backtracking in a long file.
 _BLANK = re.compile(r"(?:[\ufeff\s]++|//[^\n\r]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
 _COMMENT = re.compile(r"//|/\*")
-_ON_THE_LINE = re.compile(r"[ \t]*(?://[^\n\r]*|/\*[^\n\r]*?\*/)?")
+_REST_OF_LINE = re.compile(r"[ \t]*(?://[^\n\r]*|/\*[^\n\r]*?\*/)?")
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*+"')
 _SCALAR = re.compile(r"-?\d[\d.eE+-]*|true|false|null")
 _INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
-_DEEPEST = 100
+_MAX_DEPTH = 100
 
 
 class Value(Struct, kw_only=True):
-    """A value, and from where to where it stands in the text."""
+    """A parsed value with its position in the text. The last fields are for objects only."""
 
     data: Any
     start: int
     end: int
     members: "dict[str, Value] | None" = None
-    """Of an object."""
+    """The members of an object."""
     last: int = 0
-    """Of an object: where its last member ends."""
+    """The end of the last member."""
     comma: int | None = None
-    """Of an object: the end of the comma after the last member, if there is one."""
-    doubles: frozenset[str] = frozenset()
-    """Of an object: the keys that it has twice."""
+    """The end of the comma after the last member, if any."""
+    duplicates: frozenset[str] = frozenset()
+    """The keys that occur more than once."""
 
 
 def parse(text: str) -> Value:
-    """Read a text. Raises FileUnclear."""
-    return _Reader(text).read()
+    """Parse a text. Raises FileUnclear."""
+    return _Parser(text).read()
 
 
 def set_value(text: str, path: Sequence[str], value: object) -> str:
@@ -58,7 +58,7 @@ def set_value(text: str, path: Sequence[str], value: object) -> str:
 
 
 def update(text: str, path: Sequence[str], fields: Mapping[str, object]) -> str:
-    """Set members of the object at `path`, and leave its others. Raises FileUnclear."""
+    """Set members of the object at `path`, and keep its other members. Raises FileUnclear."""
     if find(text, path) is None:
         return set_value(text, path, fields)
     for name, value in fields.items():
@@ -67,15 +67,15 @@ def update(text: str, path: Sequence[str], fields: Mapping[str, object]) -> str:
 
 
 def find(text: str, path: Sequence[str]) -> Value | None:
-    """Return what is at `path`, if anything is. Raises FileUnclear."""
+    """Return the value at `path`, None if there is none. Raises FileUnclear."""
     value = None if _BLANK.fullmatch(text) else parse(text)
     for key in path:
         value = value.members.get(key) if value and value.members is not None else None
     return value
 
 
-class _Reader:
-    """Reads one text from its beginning to its end."""
+class _Parser:
+    """A recursive parser of one text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -90,7 +90,7 @@ class _Reader:
         return value
 
     def _value(self, depth: int) -> Value:
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             self._fail("it is nested too deeply")
         match self._text[self._at : self._at + 1]:
             case "{":
@@ -117,7 +117,7 @@ class _Reader:
         start = self._at
         items: list[Any] = []
         self._open()
-        while not self._takes("]"):
+        while not self._accept("]"):
             items.append(self._value(depth + 1).data)
             self._separate("]")
         return Value(data=items, start=start, end=self._at)
@@ -125,19 +125,19 @@ class _Reader:
     def _object(self, depth: int) -> Value:
         start = self._at
         members: dict[str, Value] = {}
-        doubles: set[str] = set()
+        duplicates: set[str] = set()
         last, comma = start + 1, None
         self._open()
-        while not self._takes("}"):
+        while not self._accept("}"):
             if not self._text.startswith('"', self._at):
                 self._fail("a key is expected")
             key = self._scalar(_STRING).data
             self._skip()
-            if not self._takes(":"):
+            if not self._accept(":"):
                 self._fail("a colon is expected")
             self._skip()
             if key in members:
-                doubles.add(key)
+                duplicates.add(key)
             members[key] = self._value(depth + 1)
             last = members[key].end
             comma = self._separate("}")
@@ -148,7 +148,7 @@ class _Reader:
             members=members,
             last=last,
             comma=comma,
-            doubles=frozenset(doubles),
+            duplicates=frozenset(duplicates),
         )
 
     def _open(self) -> None:
@@ -156,18 +156,18 @@ class _Reader:
         self._skip()
 
     def _separate(self, closing: str) -> int | None:
-        """Read what stands between two members; return where a comma ends."""
+        """Read past a comma and blanks after a member; return the end of the comma, if any."""
         self._skip()
-        comma = self._at if self._takes(",") else None
+        comma = self._at if self._accept(",") else None
         self._skip()
         if comma is None and not self._text.startswith(closing, self._at):
             self._fail(f"a comma or {closing} is expected")
         return comma
 
-    def _takes(self, mark: str) -> bool:
-        is_there = self._text.startswith(mark, self._at)
-        self._at += is_there
-        return is_there
+    def _accept(self, mark: str) -> bool:
+        is_accepted = self._text.startswith(mark, self._at)
+        self._at += is_accepted
+        return is_accepted
 
     def _skip(self) -> None:
         match = _BLANK.match(self._text, self._at)
@@ -184,7 +184,7 @@ def _changed(text: str, root: Value, path: Sequence[str], value: object) -> str:
         where = ".".join(path[:depth]) or "the file"
         if holder.members is None:
             raise FileUnclear(f"{where} is no object")
-        if key in holder.doubles:
+        if key in holder.duplicates:
             raise FileUnclear(f"{where} has {key!r} twice")
         if key not in holder.members:
             return _inserted(text, holder, key, _nested(path[depth + 1 :], value))
@@ -193,42 +193,42 @@ def _changed(text: str, root: Value, path: Sequence[str], value: object) -> str:
         return text
     if _has_comment(text[holder.start : holder.end]):
         raise FileUnclear(f"{'.'.join(path)} has comments in it")
-    rendered = _laid_out(text, value, _indent_of_line(text, holder.start))
+    rendered = _formatted(text, value, _indent_of_line(text, holder.start))
     return text[: holder.start] + rendered + text[holder.end :]
 
 
 def _inserted(text: str, holder: Value, key: str, value: object) -> str:
-    """Add a member to an object, as the last one."""
+    """Add a member at the end of an object."""
     newline = _newline(text)
     outer = _indent_of_line(text, holder.start)
     inner = outer + _indent(text)
     member = f"{newline}{inner}{json.dumps(key, ensure_ascii=False)}: "
-    member += _laid_out(text, value, inner)
+    member += _formatted(text, value, inner)
     end = newline + outer
     if not holder.members:
-        # What may stand here are comments.
+        # There may be comments inside.
         inside = text[holder.start + 1 : holder.end - 1].rstrip()
         return text[: holder.start + 1] + inside + member + end + text[holder.end - 1 :]
     after = holder.comma or holder.last
-    line_end = _ON_THE_LINE.match(text, after)
-    place = line_end.end() if line_end else after
-    is_on_one_line = "\n" not in text[place : holder.end]
+    line_end = _REST_OF_LINE.match(text, after)
+    at = line_end.end() if line_end else after
+    is_on_one_line = "\n" not in text[at : holder.end]
     return (
         text[: holder.last]
         + ("" if holder.comma else ",")
-        + text[holder.last : place]
+        + text[holder.last : at]
         + member
         + ("," if holder.comma else "")
-        + (end + text[place:].lstrip(" \t") if is_on_one_line else text[place:])
+        + (end + text[at:].lstrip(" \t") if is_on_one_line else text[at:])
     )
 
 
-def _laid_out(text: str, value: object, indent: str) -> str:
+def _formatted(text: str, value: object, indent: str) -> str:
     return _render(value, _indent(text)).replace("\n", _newline(text) + indent)
 
 
 def _render(value: object, indent: str = "  ") -> str:
-    """Write objects over several lines and everything else on one."""
+    """Format objects on several lines, and any other value on one."""
     if not isinstance(value, Mapping) or not value:
         return json.dumps(value, ensure_ascii=False)
     members = cast("Mapping[str, object]", value)

@@ -1,4 +1,4 @@
-"""Replacing a file of the user's: at once, with a copy of what was there, in the same mode."""
+"""Replace a user's file atomically, with a backup of its content and with the same mode."""
 
 import os
 import stat
@@ -13,7 +13,7 @@ _PRIVATE = 0o600
 
 
 def read(path: Path) -> str:
-    """Return a file's text, empty if there is none. Raises FileUnclear."""
+    """Return a file's text, empty if it does not exist. Raises FileUnclear."""
     try:
         return path.read_bytes().decode()
     except FileNotFoundError:
@@ -23,49 +23,49 @@ def read(path: Path) -> str:
 
 
 def save(path: Path, text: str, before: str) -> Path | None:
-    """Write a file that held `before`; return the copy of that, if there was any.
+    """Write a file whose text is `before`; return the path of the backup, if the file existed.
 
-    Where the path is a link, the file that it leads to is written. Raises FileUnclear.
+    If the path is a link, its target is written. Raises FileUnclear.
     """
     try:
         target = Path(os.path.realpath(path))
         target.parent.mkdir(parents=True, exist_ok=True)
         mode = _mode_of(target)
-        copy = None if mode is None else _copy(target, before, mode)
+        backup = None if mode is None else _back_up(target, before, mode)
         _replace(target, text, before, _PRIVATE if mode is None else mode)
     except OSError as error:
         raise FileUnclear(f"{path} cannot be written: {_reason(error)}") from error
-    return copy
+    return backup
 
 
 def _mode_of(target: Path) -> int | None:
     try:
-        found = target.stat()
+        status = target.stat()
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise FileUnclear(f"{target} is no file")
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         raise FileUnclear(f"{target} belongs to another user")
-    mode = stat.S_IMODE(found.st_mode)
+    mode = stat.S_IMODE(status.st_mode)
     if not mode & stat.S_IWUSR:
-        # A folder that can be written is enough to replace it, and whoever made it so said no.
+        # Replacing it would work in a writable folder, but the user has protected the file.
         raise FileUnclear(f"{target} is read-only")
     return mode
 
 
-def _copy(target: Path, before: str, mode: int) -> Path:
+def _back_up(target: Path, before: str, mode: int) -> Path:
     name = f"{target.name}.backup-{time.strftime('%Y%m%d-%H%M%S')}"
     number = 1
     while True:
-        copy = target.with_name(name if number == 1 else f"{name}-{number}")
+        backup = target.with_name(name if number == 1 else f"{name}-{number}")
         try:
-            fd = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+            fd = os.open(backup, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         except FileExistsError:
             number += 1
             continue
         _fill(fd, before, mode)
-        return copy
+        return backup
 
 
 def _replace(target: Path, text: str, before: str, mode: int) -> None:

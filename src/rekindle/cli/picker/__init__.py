@@ -1,1 +1,1 @@
-"""Choosing a session by typing. What is imported here late needs Textual, which may be missing."""
+"""The session picker. Its modules need Textual, which may be missing; import them late."""

@@ -1,46 +1,46 @@
-"""What can be done to a session without leaving the list, in the words of what was done."""
+"""Actions on a session within the picker. Each returns a status text."""
 
-from rekindle.cli.formatting import one_line, title
+from rekindle.cli.formatting import one_line, title_label
 from rekindle.cli.store_changes import (
     apply,
     check_not_in_use,
-    checked_title,
-    find_there,
+    find_undeleted,
     fork,
     now_us,
     open_for_changing,
     rename,
+    validated_title,
 )
 from rekindle.model import Archived, Deleted, Session
 
 
-def archive(option: str | None, session: Session) -> str:
-    """Put a session away. Raises StoreError."""
+def archive_session(option: str | None, session: Session) -> str:
+    """Archive a session. Raises StoreError."""
     with open_for_changing(option) as store:
-        (there,) = find_there(store, [session.id])
-        apply(store, [Archived(session_id=there.id, at_us=now_us())])
-    return f"archived: {title(there)}"
+        (current,) = find_undeleted(store, [session.id])
+        apply(store, [Archived(session_id=current.id, at_us=now_us())])
+    return f"archived: {title_label(current)}"
 
 
-def delete(option: str | None, session: Session) -> str:
-    """Delete a session, so that it can be brought back. Raises StoreError."""
+def delete_session(option: str | None, session: Session) -> str:
+    """Delete a session, which can be undeleted. Raises StoreError."""
     with open_for_changing(option) as store:
-        (there,) = find_there(store, [session.id])
-        check_not_in_use(store, there)
-        apply(store, [Deleted(session_id=there.id, at_us=now_us())])
-    return f"deleted; for 30 days: rekindle undelete {one_line(there.id)}"
+        (current,) = find_undeleted(store, [session.id])
+        check_not_in_use(store, current)
+        apply(store, [Deleted(session_id=current.id, at_us=now_us())])
+    return f"deleted; for 30 days: rekindle undelete {one_line(current.id)}"
 
 
-def make_fork(option: str | None, session: Session) -> str:
-    """Make a fork. Raises StoreError."""
+def fork_session(option: str | None, session: Session) -> str:
+    """Fork a session. Raises StoreError."""
     with open_for_changing(option) as store:
         fork_id = fork(store, session.id)
     return f"forked: {fork_id}"
 
 
-def give_title(option: str | None, session: Session, words: str) -> str:
-    """Give a session a title; without a word, take it back. Raises StoreError, UsageError."""
-    wanted = checked_title(words)
+def rename_session(option: str | None, session: Session, title: str) -> str:
+    """Set the user's title of a session; a blank one clears it. Raises StoreError, UsageError."""
+    checked = validated_title(title)
     with open_for_changing(option) as store:
-        _, now = rename(store, session.id, wanted)
-    return f"renamed: {title(now)}"
+        _, renamed = rename(store, session.id, checked)
+    return f"renamed: {title_label(renamed)}"

@@ -1,4 +1,4 @@
-"""The picker on the screen. It needs Textual: import it only where that is there."""
+"""The Textual application of the picker."""
 
 import os
 from typing import ClassVar
@@ -6,60 +6,60 @@ from typing import ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from rekindle.cli.picker.list_view import Chosen, List, Picking
-from rekindle.cli.store_access import open_for_reading, path_for_reading
+from rekindle.cli.picker.screen import PickedSession, PickerSource, SessionPicker
+from rekindle.cli.store_access import address_for_reading, open_for_reading
 from rekindle.model import Page
 
 _NO_COLOR = "NO_COLOR"
 
 
-def choose(option: str | None, page: Page) -> Chosen | None:
-    """Let the user choose; return None if nothing was. Raises KeyboardInterrupt, StoreError."""
-    plain = os.environ.get(_NO_COLOR)
-    if plain == "":
-        # Textual takes any value for a wish, even none.
+def pick_session(option: str | None, page: Page) -> PickedSession | None:
+    """Return the picked session, None if the user leaves. Raises KeyboardInterrupt, StoreError."""
+    no_color = os.environ.get(_NO_COLOR)
+    if no_color == "":
+        # Textual treats an empty value as set.
         del os.environ[_NO_COLOR]
     with open_for_reading(option) as store:
         try:
-            app = Picker(Picking(option, path_for_reading(option), store, page))
-            chosen = app.run()
+            app = PickerApp(PickerSource(option, address_for_reading(option), store, page))
+            picked = app.run()
         finally:
-            # Textual takes it away, but what comes after heeds it, too.
-            if plain is not None:
-                os.environ[_NO_COLOR] = plain
-    if app.mistake is not None:
-        raise app.mistake
-    return chosen
+            # Textual removes the variable, but the next command reads it too.
+            if no_color is not None:
+                os.environ[_NO_COLOR] = no_color
+    if app.error is not None:
+        raise app.error
+    return picked
 
 
-class Picker(App[Chosen]):
-    """Shows the list, and ends with what was chosen."""
+class PickerApp(App[PickedSession]):
+    """An application that ends with the picked session."""
 
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", show=False, priority=True),
     ]
 
-    def __init__(self, picking: Picking) -> None:
-        # The terminal's own colours, as everywhere else.
+    def __init__(self, source: PickerSource) -> None:
+        # Use the terminal's own colours, as the other commands do.
         super().__init__(ansi_color=True)
-        self._picking = picking
-        self.mistake: BaseException | None = None
+        self._source = source
+        self.error: BaseException | None = None
 
     def on_mount(self) -> None:
-        """Begin with the list."""
+        """Show the screen of sessions."""
         self.theme = "ansi-dark"
-        self.push_screen(List(self._picking), self._leave_with)
+        self.push_screen(SessionPicker(self._source), self._leave_with)
 
-    def _leave_with(self, chosen: Chosen | None) -> None:
-        self.exit(chosen)
+    def _leave_with(self, picked: PickedSession | None) -> None:
+        self.exit(picked)
 
     def action_interrupt(self) -> None:
-        """Leave as any command does that is interrupted."""
-        self.mistake = KeyboardInterrupt()
+        """End with KeyboardInterrupt, like any command."""
+        self.error = KeyboardInterrupt()
         self.exit()
 
     def _handle_exception(self, error: Exception) -> None:
-        """Leave the telling to the command line: Textual would print a traceback."""
-        self.mistake = getattr(error, "error", error)
+        """Leave the report to the command line. Textual would print a traceback."""
+        self.error = getattr(error, "error", error)
         self.exit(return_code=1)

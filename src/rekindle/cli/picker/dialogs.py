@@ -1,4 +1,4 @@
-"""Where one types, and what is asked in the last lines of the screen."""
+"""Input widgets and dialogs in the last lines of the screen."""
 
 from typing import ClassVar
 
@@ -12,10 +12,10 @@ from textual.widgets import Input, Static
 _KEYS = "⏎ call it so (without a word: as the agent does)  esc leave it"
 
 
-class InOrder(Input):
-    """An input whose keys count in the order in which they are pressed, however fast that is.
+class OrderedInput(Input):
+    """An input that handles keys in the order in which they are pressed.
 
-    Textual by itself does what a key is bound to after it has taken in the letters that follow.
+    Textual would run the action of a key only after it has inserted letters typed after it.
     """
 
     async def _on_key(self, event: Key) -> None:
@@ -25,10 +25,10 @@ class InOrder(Input):
             await self.app.run_action(binding.action, self)  # pyright: ignore[reportUnknownMemberType]
 
 
-class Sure(ModalScreen[bool]):
-    """A question that only a y answers with yes."""
+class ConfirmDialog(ModalScreen[bool]):
+    """A question that only the key y confirms."""
 
-    CSS_PATH = "list.tcss"
+    CSS_PATH = "picker.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "dismiss(True)"),
         Binding("n,escape,enter", "dismiss(False)"),
@@ -39,25 +39,27 @@ class Sure(ModalScreen[bool]):
         self._question = question
 
     def compose(self) -> ComposeResult:
-        """Make what is seen."""
+        """Create the widgets."""
         yield Static(f"{self._question} [y/N]", classes="question", markup=False)
 
 
-class NewTitle(ModalScreen[str]):
-    """Asks for a title, beginning with the present one."""
+class TitleDialog(ModalScreen[str]):
+    """An input for a title, with the current title as its text."""
 
-    CSS_PATH = "list.tcss"
+    CSS_PATH = "picker.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", priority=True),
     ]
 
-    def __init__(self, present: str) -> None:
+    def __init__(self, current: str) -> None:
         super().__init__()
-        self._present = present
+        self._current = current
 
     def compose(self) -> ComposeResult:
-        """Make what is seen."""
-        yield InOrder(self._present, placeholder="title", classes="question", select_on_focus=False)
+        """Create the widgets."""
+        yield OrderedInput(
+            self._current, placeholder="title", classes="question", select_on_focus=False
+        )
         yield Static(_KEYS, classes="keys", markup=False)
 
     @on(Input.Submitted)

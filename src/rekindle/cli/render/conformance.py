@@ -1,77 +1,77 @@
-"""How the report of `rekindle check` is shown: to people, and to programs."""
+"""Print the report of `rekindle check`, or describe it as JSON."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from rekindle.cli.formatting import one_line, printable, several
-from rekindle.cli.terminal import columns, is_terminal, paint, pick
+from rekindle.cli.formatting import one_line, plural, printable
+from rekindle.cli.terminal import columns, if_encodable, is_terminal, paint
 from rekindle.conformance import (
-    Finding,
-    Found,
-    Level,
-    Report,
+    CheckReport,
+    FaultSummary,
+    RequirementLevel,
+    RequirementResult,
     Verdict,
-    counted,
+    format_fault,
     is_failure,
     is_warning,
 )
-from rekindle.text.redact.commands import mask_command
+from rekindle.text.redact.recorded_command import mask_command
 
 _MARKS = {
     "pass": ("✓", "ok  ", "green"),
     "fail": ("✗", "FAIL", "red"),
     "warning": ("!", "warn", "yellow"),
-    "not offered": ("–", "-   ", "dim"),  # noqa: RUF001 - a dash is meant
+    "not offered": ("–", "-   ", "dim"),  # noqa: RUF001 - a dash is intended
     "not seen": ("·", "-   ", "dim"),
     "skipped": ("?", "skip", "cyan"),
 }
 _UNJUDGED = frozenset({Verdict.NOT_OFFERED, Verdict.NOT_SEEN, Verdict.SKIPPED})
-_WIDEST = 68
-_ROOM = 102
+_TITLE_WIDTH = 68
+_MIN_ALIGNED_WIDTH = 102
 
 
-def print_report(report: Report) -> None:
+def print_report(report: CheckReport) -> None:
     """Print a report for people."""
-    for scenario, found in groupby(report.findings, lambda it: it.requirement.scenario):
+    for scenario, found in groupby(report.results, lambda it: it.requirement.scenario):
         findings = list(found)
         if _is_left_out(findings):
             mark, style = _mark(findings[0])
-            why = one_line(findings[0].words)
+            why = one_line(findings[0].reason)
             print(f"{paint(scenario, 'bold')}\n  {paint(f'{mark} {why}', style)}")
             continue
         print(paint(scenario, "bold"))
         for finding in findings:
             print(_line(finding))
-    _print_faults("MUSTs that are not met", [it for it in report.findings if is_failure(it)])
-    _print_faults("SHOULDs that are not met", [it for it in report.findings if is_warning(it)])
+    _print_faults("MUSTs that are not met", [it for it in report.results if is_failure(it)])
+    _print_faults("SHOULDs that are not met", [it for it in report.results if is_warning(it)])
     _print_summary(report)
 
 
-def _is_left_out(findings: Sequence[Finding]) -> bool:
-    """Tell whether nothing of a scenario was judged, all for one reason."""
+def _is_left_out(findings: Sequence[RequirementResult]) -> bool:
+    """Return whether no requirement of a scenario was judged, all for the same reason."""
     first = findings[0]
-    is_common = all((it.verdict, it.words) == (first.verdict, first.words) for it in findings)
+    is_common = all((it.verdict, it.reason) == (first.verdict, first.reason) for it in findings)
     return first.verdict in _UNJUDGED and is_common
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: RequirementResult) -> str:
     mark, style = _mark(finding)
     name = paint(finding.requirement.name, "dim")
-    # Aligned where there is room; where there is none, wrapped lines would be all gaps.
-    room = 0 if is_terminal() and columns() < _ROOM else _WIDEST
+    # Names are aligned only on wide terminals: wrapped lines would consist of gaps.
+    room = 0 if is_terminal() and columns() < _MIN_ALIGNED_WIDTH else _TITLE_WIDTH
     line = f"  {paint(mark, style)} {finding.requirement.title:{room}}  {name}"
     if finding.verdict in _UNJUDGED:
-        line += paint(f"\n    {finding.verdict}: {one_line(finding.words)}", "dim")
+        line += paint(f"\n    {finding.verdict}: {one_line(finding.reason)}", "dim")
     return line
 
 
-def _mark(finding: Finding) -> tuple[str, str]:
+def _mark(finding: RequirementResult) -> tuple[str, str]:
     shown, plain, style = _MARKS["warning" if is_warning(finding) else finding.verdict]
-    return pick(shown, plain), style
+    return if_encodable(shown, plain), style
 
 
-def _print_faults(heading: str, findings: Sequence[Finding]) -> None:
+def _print_faults(heading: str, findings: Sequence[RequirementResult]) -> None:
     if not findings:
         return
     print(f"\n{paint(heading, 'bold')}")
@@ -80,54 +80,54 @@ def _print_faults(heading: str, findings: Sequence[Finding]) -> None:
         print(f"\n{paint(mark, style)} {paint(finding.requirement.name, 'bold')}")
         print(f"  {paint('rule ', 'dim')}  {finding.requirement.title}")
         for found in finding.faults:
-            print(f"  {paint('found', 'dim')}  {one_line(counted(found))}")
+            print(f"  {paint('found', 'dim')}  {one_line(format_fault(found))}")
             for it in found.evidence:
-                arrow = pick("→", ">") if it.is_sent else pick("←", "<")
+                arrow = if_encodable("→", ">") if it.is_sent else if_encodable("←", "<")
                 print(f"  {paint(f'{it.at:8.3f} {arrow}', 'dim')} {printable(it.line)}")
-        if finding.unnamed:
-            print(f"  {paint('found', 'dim')}  {finding.unnamed} more")
+        if finding.omitted_faults:
+            print(f"  {paint('found', 'dim')}  {finding.omitted_faults} more")
 
 
-def _print_summary(report: Report) -> None:
+def _print_summary(report: CheckReport) -> None:
     heads = [str(it) for it in Verdict]
     print(f"\n{'':8}" + "".join(f"{head:>13}" for head in heads))
-    for level in Level:
+    for level in RequirementLevel:
         counts = _counts(report, level)
         print(f"{level:8}" + "".join(f"{counts[verdict]:>13}" for verdict in Verdict))
     print(f"\n{''.join(_conclusion(report))}")
 
 
-def _conclusion(report: Report) -> Iterator[str]:
+def _conclusion(report: CheckReport) -> Iterator[str]:
     name = one_line(" ".join(filter(None, report.agent))) or "The agent"
-    failed = sum(map(is_failure, report.findings))
-    warned = sum(map(is_warning, report.findings))
-    skipped = _counts(report, Level.MUST)[Verdict.SKIPPED]
+    failed = sum(map(is_failure, report.results))
+    warned = sum(map(is_warning, report.results))
+    skipped = _counts(report, RequirementLevel.MUST)[Verdict.SKIPPED]
     yield f"{name}, version {report.protocol} of ACP: "
     if report.obstacle:
         yield paint("it cannot be checked", "red")
-        yield f", {several(failed, 'MUST')} not met" if failed else ""
+        yield f", {plural(failed, 'MUST')} not met" if failed else ""
     elif failed:
-        yield paint(f"{several(failed, 'MUST')} not met", "red")
+        yield paint(f"{plural(failed, 'MUST')} not met", "red")
     elif skipped:
         yield paint("every MUST that could be judged is met", "green")
     else:
         yield paint("every MUST is met", "green")
     if warned:
-        yield f", {several(warned, 'warning')}"
+        yield f", {plural(warned, 'warning')}"
     if skipped and not report.obstacle:
         yield from _unjudged(report, skipped)
     yield f" ({report.seconds:.1f} s)"
 
 
-def _unjudged(report: Report, skipped: int) -> Iterator[str]:
-    musts = sum(_counts(report, Level.MUST).values())
-    yield f"; {skipped} of {several(musts, 'MUST')} could not be judged"
+def _unjudged(report: CheckReport, skipped: int) -> Iterator[str]:
+    musts = sum(_counts(report, RequirementLevel.MUST).values())
+    yield f"; {skipped} of {plural(musts, 'MUST')} could not be judged"
     if report.no_turns:
         yield f": {one_line(report.no_turns)}"
 
 
-def _counts(report: Report, level: Level) -> Counter[Verdict]:
-    return Counter(it.verdict for it in report.findings if it.requirement.level is level)
+def _counts(report: CheckReport, level: RequirementLevel) -> Counter[Verdict]:
+    return Counter(it.verdict for it in report.results if it.requirement.level is level)
 
 
 # -- for programs -----------------------------------------------------------------------
@@ -135,8 +135,8 @@ def _counts(report: Report, level: Level) -> Counter[Verdict]:
 _NAMES = {"not offered": "notOffered", "not seen": "notSeen"}
 
 
-def described(report: Report, command: Sequence[str]) -> dict[str, object]:
-    """Return a report as JSON: docs/check.md has it."""
+def described(report: CheckReport, command: Sequence[str]) -> dict[str, object]:
+    """Return a report as plain data. docs/check.md documents the fields."""
     name, version = report.agent
     return {
         "ok": report.is_passed,
@@ -146,17 +146,17 @@ def described(report: Report, command: Sequence[str]) -> dict[str, object]:
         "seconds": round(report.seconds, 3),
         "obstacle": report.obstacle or None,
         "noTurn": report.no_turns or None,
-        "summary": {level.lower(): _summary(report, level) for level in Level},
-        "requirements": [_described(it) for it in report.findings],
+        "summary": {level.lower(): _summary(report, level) for level in RequirementLevel},
+        "requirements": [_described(it) for it in report.results],
     }
 
 
-def _summary(report: Report, level: Level) -> dict[str, int]:
+def _summary(report: CheckReport, level: RequirementLevel) -> dict[str, int]:
     counts = _counts(report, level)
     return {_NAMES.get(it, it): counts[it] for it in Verdict}
 
 
-def _described(finding: Finding) -> dict[str, object]:
+def _described(finding: RequirementResult) -> dict[str, object]:
     requirement = finding.requirement
     return {
         "id": requirement.name,
@@ -165,16 +165,16 @@ def _described(finding: Finding) -> dict[str, object]:
         "checklist": list(requirement.numbers),
         "title": requirement.title,
         "verdict": _NAMES.get(finding.verdict, finding.verdict),
-        "words": finding.words or None,
+        "words": finding.reason or None,
         "evidence": _evidence(finding.faults[0]) if finding.faults else [],
         "faults": [
-            {"words": it.words, "times": it.times, "evidence": _evidence(it)}
+            {"words": it.message, "times": it.times, "evidence": _evidence(it)}
             for it in finding.faults
         ],
     }
 
 
-def _evidence(found: Found) -> list[dict[str, object]]:
+def _evidence(found: FaultSummary) -> list[dict[str, object]]:
     return [
         {"from": "client" if it.is_sent else "agent", "at": it.at, "line": it.line}
         for it in found.evidence

@@ -1,4 +1,4 @@
-"""How much of a conversation is to be shown, as far as the user says so."""
+"""The options that choose how much of a conversation is shown."""
 
 import argparse
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Detail(Struct, frozen=True, kw_only=True):
-    """How much to show of thoughts and tools: None is folded, True whole, False nothing."""
+    """The detail of thoughts and tool calls: None is folded, True is whole, False is nothing."""
 
     thoughts: bool | None = None
     tools: bool | None = None
@@ -16,7 +16,7 @@ FOLDED = Detail()
 
 
 def add_detail(parser: argparse.ArgumentParser) -> None:
-    """Let thoughts and tool calls be shown whole, or not at all."""
+    """Add the options `--thoughts` and `--tools`."""
     parser.add_argument(
         "--thoughts", action=argparse.BooleanOptionalAction, help="thoughts: whole, or none"
     )
@@ -26,5 +26,5 @@ def add_detail(parser: argparse.ArgumentParser) -> None:
 
 
 def detail_of(arguments: argparse.Namespace) -> Detail:
-    """Return how much to show."""
+    """Return the chosen detail."""
     return Detail(thoughts=arguments.thoughts, tools=arguments.tools)

@@ -1,147 +1,146 @@
-"""What happens in a turn, printed as it happens: in a chat, and while following a session."""
+"""Print the events of a turn as they happen: in a chat, or while following a session."""
 
 from collections.abc import Callable, Iterable
 
 from rekindle.cli.formatting import one_line
 from rekindle.cli.render.detail import Detail
-from rekindle.cli.render.printer import Paper
+from rekindle.cli.render.printer import Printer
 from rekindle.cli.render.transcript import (
     Piece,
-    end_of,
-    handover,
-    item_pieces,
+    block_pieces,
+    ending_pieces,
+    handover_piece,
     plan_step,
-    said_in,
+    text_of,
     tool_content,
     tool_line,
     turn_heading,
 )
-from rekindle.client.events import Called, Event, Planned, Said, Thought
+from rekindle.client.events import Event, MessageChunk, PlanUpdated, ThoughtChunk, ToolCallUpdated
 from rekindle.client.models import PlanEntry
-from rekindle.export.content import Call, Terminals, is_over
-from rekindle.export.labels import Step
-from rekindle.transcript import model
-from rekindle.transcript.model import Role
+from rekindle.export.content import ToolCallLike, is_over
+from rekindle.export.labels import ChecklistStep
+from rekindle.export.views import Block, RawUpdate, Speech, ToolUse, blocks_of
+from rekindle.transcript.model import Role, Terminals, TranscriptItem, TranscriptTurn
 
 
-class Live:
-    """Prints events. A tool call has one line, which changes as long as it is the last."""
+class LiveRenderer:
+    """Prints events. A tool call has one line, which is replaced while it is the last line."""
 
-    def __init__(self, paper: Paper, detail: Detail, terminals: Callable[[], Terminals]) -> None:
-        self._paper = paper
+    def __init__(
+        self, printer: Printer, detail: Detail, terminals: Callable[[], Terminals]
+    ) -> None:
+        self._printer = printer
         self._detail = detail
         self._terminals = terminals
         self._open: tuple[str, str | None] | None = None
-        """The message that is being said: its kind and its id."""
+        """The kind and the id of the message that is being printed."""
         self._last_call: str | None = None
-        """The tool call whose line is the last that was printed."""
-        self._pending: dict[str, Call] = {}
-        """Tool calls whose end is still to be told."""
+        """The tool call whose line was printed last."""
+        self._unfinished: dict[str, ToolCallLike] = {}
+        """The tool calls whose end has not been printed."""
         self._unfolded: set[str] = set()
-        """Tool calls whose content was shown already."""
+        """The tool calls whose content has been printed."""
         self._plans: dict[str | None, list[PlanEntry]] = {}
 
-    def take(self, event: Event) -> None:
-        """Print what happens."""
+    def handle(self, event: Event) -> None:
+        """Print an event."""
         match event:
-            case Said() if "rekindle" in event.meta:
-                self.show(handover())
-            case Said():
-                self._say("agent", "", event)
-            case Thought():
+            case MessageChunk() if "rekindle" in event.meta:
+                self.show(handover_piece())
+            case MessageChunk():
+                self._add_text("agent", "", event)
+            case ThoughtChunk():
                 if self._detail.thoughts is not False:
-                    self._say("thought", "~ ", event)
-            case Called(call):
-                self.call(call)
-            case Planned(plan):
+                    self._add_text("thought", "~ ", event)
+            case ToolCallUpdated(call):
+                self.show_call(call)
+            case PlanUpdated(plan):
                 self._plan(plan.id, list(plan.entries))
             case _:
                 pass
 
     def show(self, piece: Piece) -> None:
-        """Print a piece, after all that was being said."""
+        """Print a piece after the open message."""
         self.pause()
-        self._paper.show(piece)
+        self._printer.show(piece)
 
     def pause(self) -> None:
-        """End what is being said; what comes after it begins anew."""
+        """End the open message. Later text of it begins a new line."""
         if self._open is not None:
-            self._paper.finish()
+            self._printer.finish()
         self._open = self._last_call = None
 
     # -- turns --------------------------------------------------------------------------
 
-    def begin(self, turn: model.TranscriptTurn) -> None:
-        """Print that a turn has begun, and what is known of it already."""
+    def begin_turn(self, turn: TranscriptTurn) -> None:
+        """Print the heading of a turn, and the items that it already has."""
         self.show(turn_heading(turn))
         for item in turn.items:
-            self.catch_up(item)
+            self.show_item(item)
 
-    def end(self, turn: model.TranscriptTurn) -> None:
-        """Print how a turn ended."""
+    def end_turn(self, turn: TranscriptTurn) -> None:
+        """Print the end of a turn."""
         self.settle()
-        for piece in end_of(turn):
+        for piece in ending_pieces(turn):
             self.show(piece)
 
     def settle(self) -> None:
-        """Print what is left to tell of a turn that is over."""
+        """Print the tool calls that did not end before their turn."""
         self.pause()
-        for call in list(self._pending.values()):
-            if not self._paper.can_replace:
+        for call in list(self._unfinished.values()):
+            if not self._printer.can_replace:
                 self._unfold(call, with_line=True)
-        self._pending.clear()
+        self._unfinished.clear()
         self._plans.clear()
 
-    def catch_up(self, item: model.Item) -> None:
-        """Print a thing as it is by now."""
-        match item:
-            case (
-                model.TranscriptMessage(role=Role.USER)
-                | model.Gap()
-                | model.HandoverItem()
-                | model.ReminderItem()
-            ):
-                for piece in item_pieces(item, self._detail, self._terminals()):
-                    self.show(piece)
-            case model.TranscriptMessage():
-                make = Thought if item.role is Role.THOUGHT else Said
-                self.take(make(text=said_in(item.blocks), message_id=item.id))
-            case model.ToolCallItem():
-                self.call(item)
-            case model.PlanItem():
-                self.pause()
-                for piece in item_pieces(item, self._detail, self._terminals()):
-                    self.show(piece)
-            case model.OtherItem():
+    def show_item(self, item: TranscriptItem) -> None:
+        """Print an item in its present state."""
+        for block in blocks_of(item):
+            self._show_block(block)
+
+    def _show_block(self, block: Block) -> None:
+        match block:
+            case Speech(role=Role.AGENT):
+                self.handle(MessageChunk(text=text_of(block.blocks), message_id=block.id))
+            case Speech(role=Role.THOUGHT):
+                self.handle(ThoughtChunk(text=text_of(block.blocks), message_id=block.id))
+            case ToolUse(call):
+                self.show_call(call)
+            case RawUpdate():
                 pass
+            case _:
+                self.pause()
+                for piece in block_pieces(block, self._detail, self._terminals()):
+                    self.show(piece)
 
     # -- messages -----------------------------------------------------------------------
 
-    def _say(self, kind: str, mark: str, event: Said | Thought) -> None:
+    def _add_text(self, kind: str, mark: str, event: MessageChunk | ThoughtChunk) -> None:
         this = (kind, event.message_id)
-        if self._open != this or event.anew:
+        if self._open != this or event.replaces:
             self.pause()
-            self._paper.begin(kind, mark)
+            self._printer.begin(kind, mark)
             self._open = this
-        self._paper.add(event.text + said_in(event.blocks))
+        self._printer.add(event.text + text_of(event.blocks))
 
     # -- tool calls ---------------------------------------------------------------------
 
-    def call(self, call: Call) -> None:
-        """Print a tool call: one line now, and what it has brought at its end."""
+    def show_call(self, call: ToolCallLike) -> None:
+        """Print a tool call: its line now, and its result when it has ended."""
         if self._detail.tools is False:
             return
-        is_known = call.id in self._pending
+        is_known = call.id in self._unfinished
         if is_over(call):
             self._unfold(call, with_line=True)
-            self._pending.pop(call.id, None)
+            self._unfinished.pop(call.id, None)
             return
-        self._pending[call.id] = call
-        if self._paper.can_replace and (not is_known or self._last_call == call.id):
+        self._unfinished[call.id] = call
+        if self._printer.can_replace and (not is_known or self._last_call == call.id):
             self._line(call)
 
-    def ask(self, call: Call | None, asked: Iterable[Piece]) -> None:
-        """Print what is asked for, however little is shown of tools: somebody has to decide."""
+    def show_permission(self, call: ToolCallLike | None, asked: Iterable[Piece]) -> None:
+        """Print a permission request, even if tool calls are hidden: the user has to decide."""
         if call is not None and self._detail.tools is not False and self._last_call != call.id:
             self._line(call)
         for piece in asked:
@@ -149,14 +148,14 @@ class Live:
             if call is not None and piece.kind == "diff" and not self._detail.tools:
                 self._unfolded.add(call.id)
 
-    def _line(self, call: Call) -> None:
+    def _line(self, call: ToolCallLike) -> None:
         is_there = self._last_call == call.id
         if not is_there:
             self.pause()
-        self._paper.show(tool_line(call, is_row=True), replacing=is_there)
+        self._printer.show(tool_line(call, is_row=True), replacing=is_there)
         self._last_call = call.id
 
-    def _unfold(self, call: Call, *, with_line: bool) -> None:
+    def _unfold(self, call: ToolCallLike, *, with_line: bool) -> None:
         if with_line:
             self._line(call)
         if call.id not in self._unfolded:
@@ -169,11 +168,11 @@ class Live:
     # -- plans --------------------------------------------------------------------------
 
     def _plan(self, plan_id: str | None, entries: list[PlanEntry]) -> None:
-        """Print a plan when it is new, and then what has changed in it."""
+        """Print the entries of a plan that are new or have changed."""
         known = self._plans.get(plan_id, [])
         self._plans[plan_id] = entries
         changed = [entry for entry in entries if entry not in known]
         if changed:
             self.pause()
         for entry in changed:
-            self._paper.show(plan_step(Step(one_line(entry.content), entry.status)))
+            self._printer.show(plan_step(ChecklistStep(one_line(entry.content), entry.status)))

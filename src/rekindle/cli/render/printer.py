@@ -1,6 +1,6 @@
-"""Where pieces are printed: on plain paper, or on a screen, where lines can be taken back.
+"""Print pieces as plain text, or on a screen, where lines can be replaced.
 
-`Plain` needs nothing; the screen is in `pretty_paper`, which is heavy.
+The printer for screens is in `screen`, whose imports take long.
 """
 
 import sys
@@ -11,31 +11,31 @@ from rekindle.cli.render.transcript import Piece, plain_lines
 from rekindle.cli.terminal import is_terminal
 
 
-class Paper(Protocol):
-    """Takes whole pieces, and text that comes bit by bit."""
+class Printer(Protocol):
+    """Prints whole pieces, and text that arrives in chunks."""
 
     can_replace: bool
-    """Whether the last line can be taken back."""
+    """Whether the last line can be replaced."""
 
     def show(self, piece: Piece, *, replacing: bool = False) -> None:
-        """Print a piece; `replacing` the last line, which was one."""
+        """Print a piece. With `replacing`, it replaces the last line."""
         ...
 
     def begin(self, kind: str, mark: str) -> None:
-        """Begin a text that comes bit by bit."""
+        """Begin a text that arrives in chunks."""
         ...
 
-    def add(self, words: str) -> None:
-        """Print more of it."""
+    def add(self, text: str) -> None:
+        """Print a chunk."""
         ...
 
     def finish(self) -> None:
-        """End it, with its line."""
+        """End the text and its last line."""
         ...
 
 
-class Plain:
-    """Plain text, as it is piped: a line is printed once, and stays."""
+class PlainPrinter:
+    """Prints plain text to stdout, for pipes and files."""
 
     can_replace = False
 
@@ -57,25 +57,25 @@ class Plain:
         del kind
         self._mark, self._is_line_open = mark, False
 
-    def add(self, words: str) -> None:
-        """Print more of it, with the mark before each line."""
-        for line in printable(words).splitlines(keepends=True):
+    def add(self, text: str) -> None:
+        """Print a chunk, with the mark before each line."""
+        for line in printable(text).splitlines(keepends=True):
             start = "" if self._is_line_open else self._mark
             sys.stdout.write(f"{start}{line}")
             self._is_line_open = not line.endswith("\n")
         sys.stdout.flush()
 
     def finish(self) -> None:
-        """End it."""
+        """End the text."""
         if self._is_line_open:
             print(flush=True)
         self._is_line_open = False
 
 
-def paper_of(stream: TextIO | None = None) -> Paper:
-    """Return what to print on: the screen, if a person looks at stdout, or at `stream`."""
+def printer_for(stream: TextIO | None = None) -> Printer:
+    """Return the printer for a stream, or for stdout; on a terminal, the one for screens."""
     if not is_terminal(stream):
-        return Plain()
-    from rekindle.cli.render.screen import screen_of
+        return PlainPrinter()
+    from rekindle.cli.render.screen import screen_for
 
-    return screen_of(stream)
+    return screen_for(stream)

@@ -1,8 +1,8 @@
-"""How pieces of a conversation look on a terminal. Import it only where there is one: it is heavy.
+"""Render pieces for a terminal with rich. Import it only for terminals: the import takes long.
 
-What agents say is rendered as markdown, and may hold anything. So whatever comes out is made
-safe once more: an entity such as `&#27;` is a control character only after it was parsed. Links
-are written out, because a link's text may lie about where it leads.
+The agent's text is rendered as Markdown. The result is made safe again, because an entity such as
+`&#27;` becomes a control character only when it is parsed. Links are written out, because the text
+of a link may hide its address.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,17 +29,17 @@ from rich.theme import Theme
 
 from rekindle.cli.formatting import printable
 from rekindle.cli.render.transcript import Piece, belong_together
-from rekindle.cli.render.wrap import Filling
-from rekindle.cli.terminal import size
+from rekindle.cli.render.wrap import WordWrapper
+from rekindle.cli.terminal import terminal_size
 from rekindle.export.markdown_html import parser
 
-_WIDEST = 100
-# Beyond this it takes too long, and is no prose.
-_LONGEST_MARKDOWN = 50_000
+_MAX_WIDTH = 100
+# A longer text takes too long to render, and is hardly prose.
+_MAX_MARKDOWN = 50_000
 _TAB = 4
-_NARROWEST_COLUMN = 6
+_MIN_COLUMN = 6
 
-PROMPT = "❯ "  # noqa: RUF001 - what prompts look like today
+PROMPT = "❯ "  # noqa: RUF001 - a usual prompt character
 STYLES = {
     "heading": "bold",
     "note": "dim",
@@ -77,28 +77,28 @@ _DIFF = {"+": "added", "-": "removed", "@": "place", "⋯": "place", "…": "not
 
 
 class _Console(Console):
-    """A console that is as wide as its terminal is by now, unless it was made for some width.
+    """A console with the present width of its terminal, unless a width is given.
 
-    It leaves it to the command what to do when nobody reads any more.
+    A broken pipe is left to the command.
     """
 
     @property
     def size(self) -> ConsoleDimensions:
-        """How much room there is; lines that are longer are hard to read."""
-        now = size(self.file)
-        return ConsoleDimensions(min(self._width or now.columns, _WIDEST), now.lines)
+        """The size of the terminal. The width is limited, because long lines are hard to read."""
+        now = terminal_size(self.file)
+        return ConsoleDimensions(min(self._width or now.columns, _MAX_WIDTH), now.lines)
 
     @size.setter
     def size(self, new_size: tuple[int, int]) -> None:
         self._width, self._height = new_size
 
     def on_broken_pipe(self) -> NoReturn:
-        """Say so."""
+        """Raise an error instead of exiting."""
         raise BrokenPipeError
 
 
 def make_console(*, file: IO[str] | None = None, width: int | None = None) -> Console:
-    """Return what prints to the terminal, with colours unless nobody wants them."""
+    """Return a console for a terminal. It respects `NO_COLOR`."""
     return _Console(
         file=file,
         force_terminal=True,
@@ -110,72 +110,72 @@ def make_console(*, file: IO[str] | None = None, width: int | None = None) -> Co
     )
 
 
-def spaced(pieces: Iterable[Piece]) -> Iterator[RenderableType]:
-    """Yield how pieces look, with empty lines where one thing ends and another begins."""
+def render_pieces(pieces: Iterable[Piece]) -> Iterator[RenderableType]:
+    """Yield pieces as renderables, with empty lines between different kinds."""
     before: Piece | None = None
     for piece in pieces:
         if before is not None and not belong_together(before.kind, piece.kind):
             yield ""
-        yield rendered(piece)
+        yield render_piece(piece)
         before = piece
 
 
-def rendered(piece: Piece) -> RenderableType:
-    """Return how a piece looks."""
+def render_piece(piece: Piece) -> RenderableType:
+    """Return a piece as a renderable."""
     if piece.is_row:
         return _Row(piece)
-    # Columns are measured as if a tab was nothing.
+    # rich measures a tab as no column.
     if piece.kind != "agent":
-        piece = replace(piece, words=piece.words.expandtabs())
+        piece = replace(piece, text=piece.text.expandtabs())
     match piece.kind:
-        case "agent" if len(piece.words) <= _LONGEST_MARKDOWN:
-            return Safe(_Prose(piece.words.strip("\n")))
+        case "agent" if len(piece.text) <= _MAX_MARKDOWN:
+            return Safe(_Prose(piece.text.strip("\n")))
         case "turn":
-            return Rule(Text(piece.words.strip("─ "), "turn"), style="turn", align="left")
+            return Rule(Text(piece.text.strip("─ "), "turn"), style="turn", align="left")
         case "diff":
-            return Padding(_diff(piece.words), (0, 0, 0, len(piece.mark)))
-        case kind if kind != "user" and len(piece.words) > _LONGEST_MARKDOWN:
+            return Padding(_diff(piece.text), (0, 0, 0, len(piece.mark)))
+        case kind if kind != "user" and len(piece.text) > _MAX_MARKDOWN:
             return _Lines(piece)
         case kind:
             return _hanging(piece, PROMPT if kind == "user" else piece.mark)
 
 
 class Safe:
-    """Something rendered, with whatever could harm a terminal shown instead of obeyed."""
+    """A renderable whose control characters are spelled out."""
 
     def __init__(self, inner: RenderableType) -> None:
         self._inner = inner
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render it."""
+        """Yield the segments."""
         for segment in console.render(self._inner, options):
             yield segment if segment.control else segment._replace(text=printable(segment.text))
 
 
 class _LeftHeading(Heading):
-    """A heading where one begins to read."""
+    """A heading that is aligned to the left."""
 
     LEVEL_ALIGN: ClassVar = dict.fromkeys(Heading.LEVEL_ALIGN, "left")
 
 
 class _Code(CodeBlock):
-    """Code without empty lines around it: paragraphs have them already."""
+    """Code without empty lines around it, because paragraphs already have them."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render it."""
+        """Yield the segments."""
         del console, options
         code = str(self.text).rstrip()
         yield Syntax(code, self.lexer_name, theme=self.theme, word_wrap=True, padding=(0, 2))
 
 
 class _Cells(TableElement):
-    """A table in which everything can be read: nothing is cut, and no column left out."""
+    """A table whose cells are wrapped and never cut."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render it."""
+        """Yield the segments."""
         for table in super().__rich_console__(console, options):
             if isinstance(table, Table):
-                if len(table.columns) * _NARROWEST_COLUMN > options.max_width:
+                if len(table.columns) * _MIN_COLUMN > options.max_width:
                     yield from map(Text(" | ").join, self._rows())
                     return
                 for column in table.columns:
@@ -189,11 +189,11 @@ class _Cells(TableElement):
 
 
 class _Prose(Markdown):
-    """Markdown as agents write it: what looks like a tag is text, and so is a picture's address."""
+    """Markdown in which HTML tags are text and pictures are links."""
 
-    def __init__(self, words: str) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__("", code_theme="ansi_dark", hyperlinks=False)
-        self.parsed = list(map(_with_links, parser().parse(words)))
+        self.parsed = list(map(_with_links, parser().parse(text)))
 
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
@@ -205,9 +205,9 @@ class _Prose(Markdown):
 
 
 def _with_links(token: Token) -> Token:
-    """Let pictures be links: rich would show them before all that stands around them."""
+    """Turn pictures into links: rich would show them before the surrounding text."""
     for child in token.children or []:
-        # Columns are measured as if a tab was nothing.
+        # rich measures a tab as no column.
         child.content = child.content.replace("\t", " " * _TAB)
     token.children = [it for child in token.children or [] for it in _linked(child)]
     return token
@@ -217,59 +217,59 @@ def _linked(token: Token) -> list[Token]:
     if token.type != "image":
         return [token]
     opening = Token("link_open", "a", 1, attrs={"href": str(token.attrs.get("src", ""))})
-    words = Token("text", "", 0, content=token.content or "image")
-    return [opening, words, Token("link_close", "a", -1)]
+    text = Token("text", "", 0, content=token.content or "image")
+    return [opening, text, Token("link_close", "a", -1)]
 
 
 class _Row:
-    """A piece that takes one row, however long it is."""
+    """A piece that is cut to one row."""
 
     def __init__(self, piece: Piece) -> None:
         self._piece = piece
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render it."""
+        """Yield the segments."""
         del console
         yield one_row(self._piece, options.max_width)
 
 
 class _Lines:
-    """A long text: only lines that need it are filled, because the rest would take too long."""
+    """A long text. Only the lines that are too wide are wrapped, because wrapping takes long."""
 
     def __init__(self, piece: Piece) -> None:
         self._piece = piece
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render it."""
+        """Yield the segments."""
         style = console.get_style(self._piece.kind)
         room = options.max_width
-        for line in self._piece.words.splitlines():
+        for line in self._piece.text.splitlines():
             is_long = cell_len(line) > room
-            yield Segment(Filling(lambda: room, 0).feed(line) if is_long else line, style)
+            yield Segment(WordWrapper(lambda: room, 0).feed(line) if is_long else line, style)
             yield Segment("\n")
 
 
 def _hanging(piece: Piece, mark: str) -> RenderableType:
-    """Return lines that stand to the right of their mark, however long they are."""
+    """Return a text with its mark to the left of all its lines."""
     if not mark:
-        return Text(piece.words, style=piece.kind)
+        return Text(piece.text, style=piece.kind)
     grid = Table.grid()
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     grid.add_row(
-        Text(mark, style=piece.mark_kind or piece.kind), Text(piece.words, style=piece.kind)
+        Text(mark, style=piece.mark_style or piece.kind), Text(piece.text, style=piece.kind)
     )
     return grid
 
 
-def _diff(words: str) -> Text:
-    lines = [Text(line, style=_DIFF.get(line[:1], "none")) for line in words.splitlines()]
+def _diff(text: str) -> Text:
+    lines = [Text(line, style=_DIFF.get(line[:1], "none")) for line in text.splitlines()]
     return Text("\n").join(lines)
 
 
 def one_row(piece: Piece, width: int) -> Text:
-    """Return how a piece looks that may not take more than one row: cut, if need be."""
-    words = piece.words.expandtabs()
-    line = Text.assemble((piece.mark, piece.mark_kind), (words, piece.kind))
+    """Return a piece cut to one row."""
+    text = piece.text.expandtabs()
+    line = Text.assemble((piece.mark, piece.mark_style), (text, piece.kind))
     line.truncate(width, overflow="ellipsis")
     return line

@@ -1,20 +1,20 @@
-"""A table of sessions that fits the terminal, without a line that wraps."""
+"""Print a table of sessions that fits the width of the terminal."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rekindle.cli.formatting import age, agent_name, folder, title
-from rekindle.cli.terminal import columns, paint, pick
+from rekindle.cli.formatting import agent_label, folder_label, format_age, title_label
+from rekindle.cli.terminal import columns, if_encodable, paint
 from rekindle.model import Session, SessionStatus
 from rekindle.text.widths import cut, cut_path, pad, width
 
 _GAP = "  "
 _NUMBERS = {"TURNS"}
 _STYLES = {"AGE": "dim", "PROJECT": "dim"}
-_STYLES_OF_MARKS = {"live": "green", "interrupted": "yellow", "archived": "dim"}
-# What is given up for room, in this order: down to so many cells, or at 0 the whole column. What
-# identifies a session goes last.
-_GIVEN_UP = (
+_MARK_STYLES = {"live": "green", "interrupted": "yellow", "archived": "dim"}
+# The order in which columns become narrower: to this width, or at 0 they are left out. The columns
+# that identify a session come last.
+_SHRINK_ORDER = (
     ("PROJECT", 30),
     ("TITLE", 30),
     ("PROJECT", 12),
@@ -31,67 +31,67 @@ _GIVEN_UP = (
 
 
 Row = list[tuple[str, str]]
-"""Words, each with its style."""
+"""Texts, each with its style."""
 
 
-class Line(NamedTuple):
-    """A session, and what is shown of it that it does not know itself."""
+class SessionRow(NamedTuple):
+    """A session with the id and the status that are shown for it."""
 
     session: Session
     shown_id: str
-    standing: SessionStatus
+    status: SessionStatus
 
 
-def print_table(lines: Sequence[Line]) -> None:
-    """Print a line for each session."""
-    head, rows = arranged(lines, columns())
+def print_table(rows: Sequence[SessionRow]) -> None:
+    """Print the table."""
+    head, styled = layout(rows, columns())
     print(paint(head, "bold"))
-    for row in rows:
-        print("".join(paint(*words) for words in row).rstrip())
+    for row in styled:
+        print("".join(paint(*text) for text in row).rstrip())
 
 
-def arranged(lines: Sequence[Line], room: int) -> tuple[str, list[Row]]:
-    """Return a table's head and a row for each session, none wider than `room` cells."""
-    cells = [_cells(line) for line in lines]
-    widths = {name: max(len(name), *(width(row[name]) for row in cells)) for name in cells[0]}
+def layout(rows: Sequence[SessionRow], room: int) -> tuple[str, list[Row]]:
+    """Return the heading and the rows of a table, none wider than `room` cells."""
+    cells = [_cells(row) for row in rows]
+    widths = {name: max(len(name), *(width(it[name]) for it in cells)) for name in cells[0]}
     _fit(widths, room - len(_GAP))
     head = _GAP + _joined({name: name for name in widths}, widths)
-    return head, [_row(line, row, widths) for line, row in zip(lines, cells, strict=True)]
+    return head, [_row(row, it, widths) for row, it in zip(rows, cells, strict=True)]
 
 
-def legend(lines: Sequence[Line]) -> str:
-    """Say what the marks in a table mean, as far as there are any."""
-    found = {what: _mark(what) for line in lines if (what := _what(line))}
-    return _GAP.join(f"{mark} {what}" for what, mark in sorted(found.items()))
+def legend(rows: Sequence[SessionRow]) -> str:
+    """Return the meaning of the marks in a table; an empty text if it has none."""
+    marks = {state: _mark(state) for row in rows if (state := _state(row))}
+    return _GAP.join(f"{mark} {state}" for state, mark in sorted(marks.items()))
 
 
-def _cells(line: Line) -> dict[str, str]:
-    session = line.session
+def _cells(row: SessionRow) -> dict[str, str]:
+    session = row.session
     return {
-        "ID": line.shown_id,
-        "AGE": age(session.updated_us),
-        "AGENT": agent_name(session.agent),
-        "PROJECT": folder(session),
+        "ID": row.shown_id,
+        "AGE": format_age(session.updated_us),
+        "AGENT": agent_label(session.agent),
+        "PROJECT": folder_label(session),
         "TURNS": str(session.turns),
-        "TITLE": title(session),
+        "TITLE": title_label(session),
     }
 
 
-def _what(line: Line) -> str:
-    """Return the one word that matters most about a session, if there is one."""
-    if line.standing is not SessionStatus.IDLE:
-        return line.standing.value
-    return "archived" if line.session.archived_us is not None else ""
+def _state(row: SessionRow) -> str:
+    """Return the most important state of a session; an empty text if it is idle."""
+    if row.status is not SessionStatus.IDLE:
+        return row.status.value
+    return "archived" if row.session.archived_us is not None else ""
 
 
-def _mark(what: str) -> str:
-    marks = {"live": pick("●", "*"), "interrupted": "!", "archived": pick("▪", "-")}
-    return marks.get(what, " ")
+def _mark(state: str) -> str:
+    marks = {"live": if_encodable("●", "*"), "interrupted": "!", "archived": if_encodable("▪", "-")}
+    return marks.get(state, " ")
 
 
 def _fit(widths: dict[str, int], room: int) -> None:
-    """Make columns narrower, or leave them out, until all fit into `room` cells."""
-    for name, least in _GIVEN_UP:
+    """Make columns narrower, or leave them out, until the table fits into `room` cells."""
+    for name, least in _SHRINK_ORDER:
         excess = sum(widths.values()) + len(_GAP) * (len(widths) - 1) - room
         if excess <= 0:
             break
@@ -102,19 +102,19 @@ def _fit(widths: dict[str, int], room: int) -> None:
 
 
 def _joined(row: dict[str, str], widths: dict[str, int]) -> str:
-    return _GAP.join(words for words, _ in _styled(row, widths)).rstrip()
+    return _GAP.join(text for text, _ in _styled(row, widths)).rstrip()
 
 
-def _row(line: Line, cells: dict[str, str], widths: dict[str, int]) -> Row:
-    what = _what(line)
-    row = [(_mark(what), _STYLES_OF_MARKS.get(what, "")), (" ", "")]
-    for words in _styled(cells, widths):
-        row += [words, (_GAP, "")]
-    return row
+def _row(row: SessionRow, cells: dict[str, str], widths: dict[str, int]) -> Row:
+    state = _state(row)
+    styled = [(_mark(state), _MARK_STYLES.get(state, "")), (" ", "")]
+    for text in _styled(cells, widths):
+        styled += [text, (_GAP, "")]
+    return styled
 
 
 def _styled(row: dict[str, str], widths: dict[str, int]) -> Iterator[tuple[str, str]]:
     for name, room in widths.items():
-        # What tells folders apart is at their end.
-        words = (cut_path if name == "PROJECT" else cut)(row[name], room)
-        yield pad(words, room, to_right=name in _NUMBERS), _STYLES.get(name, "")
+        # The end of a path distinguishes it.
+        text = (cut_path if name == "PROJECT" else cut)(row[name], room)
+        yield pad(text, room, to_right=name in _NUMBERS), _STYLES.get(name, "")

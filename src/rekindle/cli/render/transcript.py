@@ -1,8 +1,7 @@
-"""A conversation as pieces to be read: what each thing in it says, and how it is meant.
+"""Turn a conversation into pieces: texts with a kind, safe for a terminal.
 
-Pieces are safe for a terminal. What there is to say is made in `export`; how it looks is not known
-here: `pretty` is for terminals, `plain_lines` for all else. Whatever shows a conversation does it
-by these.
+The content comes from `export`. The look of a piece is decided elsewhere: `rich_text` renders for
+terminals, `plain_lines` for everything else.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,49 +9,54 @@ from typing import Any
 
 from msgspec import Struct
 
-from rekindle.cli.formatting import agent_name, clock, folder, lasting, one_line, printable, title
+from rekindle.cli.formatting import (
+    agent_label,
+    folder_label,
+    format_duration,
+    format_time,
+    one_line,
+    printable,
+    title_label,
+)
 from rekindle.cli.render.detail import Detail
 from rekindle.cli.render.diff import diff_lines
 from rekindle.export.content import (
-    Call,
     Code,
     Diff,
-    Link,
+    LinkPart,
     Note,
     Part,
     Picture,
     Prose,
-    Terminals,
+    ToolCallLike,
     block_parts,
     change_parts,
     compact,
     result_parts,
-    summary,
+    summarize,
 )
-from rekindle.export.labels import HANDOVER, REMINDER, Ending, Step, ending, steps
+from rekindle.export.labels import HANDOVER, ChecklistStep, Ending, ending
+from rekindle.export.views import (
+    Block,
+    Checklist,
+    RawUpdate,
+    Remark,
+    Speech,
+    ToolUse,
+    blocks_of,
+)
 from rekindle.jsonvalue import as_str
 from rekindle.model import Session
-from rekindle.transcript.model import (
-    Gap,
-    HandoverItem,
-    Item,
-    OtherItem,
-    PlanItem,
-    ReminderItem,
-    Role,
-    ToolCallItem,
-    TranscriptMessage,
-    TranscriptTurn,
-)
+from rekindle.transcript.model import Role, Terminals, TranscriptItem, TranscriptTurn
 
-_MEANINGS = {"completed": "done", "failed": "failed", "cancelled": "failed"}
+_STATUS_STYLES = {"completed": "done", "failed": "failed", "cancelled": "failed"}
 _STEPS = {"completed": ("[x] ", "done"), "in_progress": ("[>] ", "going")}
-_STEP = ("[ ] ", "plan")
-_MARKS_OF_ROLES = {Role.USER: "> ", Role.AGENT: "", Role.THOUGHT: "~ "}
+_OPEN_STEP = ("[ ] ", "plan")
+_ROLE_MARKS = {Role.USER: "> ", Role.AGENT: "", Role.THOUGHT: "~ "}
 INDENT = "  "
-_LINES_OF_A_FOLDED_DIFF = 24
+_MAX_FOLDED_DIFF_LINES = 24
 
-# What is said in one breath stands together; all else has an empty line between.
+# The kinds of pieces that have no empty line between them.
 _TOGETHER = (
     {"tool", "file", "diff", "output", "asked"},
     {"file", "diff", "asked", "question"},
@@ -66,28 +70,27 @@ _TOGETHER = (
 
 
 class Piece(Struct, frozen=True, kw_only=True):
-    """Some lines that are meant alike; `mark` stands before them."""
+    """A text of one kind; `mark` is printed before it."""
 
     kind: str
     """heading, note, turn, user, agent, thought, tool, file, diff, output, plan, problem, asked,
     question, choice."""
-    words: str
+    text: str
     mark: str = ""
-    mark_kind: str = ""
-    """What the mark tells: done, failed, going."""
+    mark_style: str = ""
+    """The style of the mark: done, failed, going."""
     is_row: bool = False
-    """Whether it may not take more than one row of a terminal: it is cut there, if need be."""
+    """Whether it is cut to one row of a terminal."""
 
 
 def plain_lines(piece: Piece) -> Iterator[str]:
-    """Yield a piece as it is written where there is no terminal."""
-    # A mark says something even where there are no words.
-    for line in piece.words.splitlines() or [""] * bool(piece.mark):
+    """Yield the lines of a piece for plain output. A mark alone is a line too."""
+    for line in piece.text.splitlines() or [""] * bool(piece.mark):
         yield f"{piece.mark}{line}".rstrip() if not line else f"{piece.mark}{line}"
 
 
 def belong_together(one: str, other: str) -> bool:
-    """Tell whether two kinds of pieces stand together, without an empty line between."""
+    """Return whether two kinds of pieces have no empty line between them."""
     return one == "turn" or any({one, other} <= kinds for kinds in _TOGETHER)
 
 
@@ -95,166 +98,162 @@ def belong_together(one: str, other: str) -> bool:
 
 
 def heading(session: Session) -> Iterator[Piece]:
-    """Yield what stands above a conversation."""
-    yield Piece(kind="heading", words=title(session))
-    where = f"{one_line(session.id)} · {agent_name(session.agent)} · {folder(session)}"
-    yield Piece(kind="note", words=where)
+    """Yield the heading of a conversation."""
+    yield Piece(kind="heading", text=title_label(session))
+    where = f"{one_line(session.id)} · {agent_label(session.agent)} · {folder_label(session)}"
+    yield Piece(kind="note", text=where)
 
 
 def turn_pieces(turn: TranscriptTurn, detail: Detail, terminals: Terminals) -> Iterator[Piece]:
-    """Yield a whole turn."""
+    """Yield the pieces of a turn."""
     yield turn_heading(turn)
     for item in turn.items:
         yield from item_pieces(item, detail, terminals)
-    yield from end_of(turn)
+    yield from ending_pieces(turn)
 
 
 def turn_heading(turn: TranscriptTurn) -> Piece:
-    """Return the line above a turn: its number, when it was, and how long it took."""
-    words = f"turn {turn.number} · {clock(turn.at_us)}"
-    took = lasting(turn.ended_us - turn.at_us) if turn.ended_us else ""
-    return Piece(kind="turn", words=f"── {words}{took and f' · {took}'} ──")
+    """Return the line above a turn: its number, time and duration."""
+    text = f"turn {turn.number} · {format_time(turn.at_us)}"
+    took = format_duration(turn.ended_us - turn.at_us) if turn.ended_us else ""
+    return Piece(kind="turn", text=f"── {text}{took and f' · {took}'} ──")
 
 
-def end_of(turn: TranscriptTurn) -> Iterator[Piece]:
-    """Yield how a turn ended, unless it did as it should."""
+def ending_pieces(turn: TranscriptTurn) -> Iterator[Piece]:
+    """Yield a piece for the end of a turn, unless it ended normally."""
     if end := ending(turn):
-        yield ended(end)
+        yield ending_piece(end)
 
 
-def ended(end: Ending) -> Piece:
-    """Return how a turn ended."""
-    return Piece(kind="problem" if end.is_problem else "note", words=f"({end.words})")
+def ending_piece(end: Ending) -> Piece:
+    """Return the piece for the end of a turn."""
+    return Piece(kind="problem" if end.is_problem else "note", text=f"({end.text})")
 
 
-# -- what turns are made of -----------------------------------------------------------------
+# -- items ----------------------------------------------------------------------------------
 
 
-def item_pieces(item: Item, detail: Detail, terminals: Terminals) -> Iterator[Piece]:
-    """Yield one thing of a conversation."""
-    match item:
-        case TranscriptMessage():
-            yield from _message(item, detail)
-        case ToolCallItem():
-            yield from tool_pieces(item, detail, terminals)
-        case PlanItem():
-            yield from map(plan_step, steps(item))
-        case OtherItem():
+def item_pieces(item: TranscriptItem, detail: Detail, terminals: Terminals) -> Iterator[Piece]:
+    """Yield the pieces of an item."""
+    for block in blocks_of(item):
+        yield from block_pieces(block, detail, terminals)
+
+
+def block_pieces(block: Block, detail: Detail, terminals: Terminals) -> Iterator[Piece]:
+    """Yield the pieces of a block."""
+    match block:
+        case Speech():
+            yield from _speech(block, detail)
+        case ToolUse(call):
+            yield from tool_pieces(call, detail, terminals)
+        case Checklist(steps):
+            yield from map(plan_step, steps)
+        case Remark(text, is_problem):
+            yield Piece(kind="problem" if is_problem else "note", text=f"({printable(text)})")
+        case RawUpdate():
             pass
-        case HandoverItem():
-            yield handover()
-        case ReminderItem():
-            yield Piece(kind="note", words=f"({REMINDER})")
-        case Gap():
-            yield Piece(kind="problem", words=f"({item})")
 
 
-def handover() -> Piece:
-    """Return that the agent was told the record."""
-    return Piece(kind="note", words=f"({HANDOVER})")
+def handover_piece() -> Piece:
+    """Return the remark that the agent received the history."""
+    return Piece(kind="note", text=f"({HANDOVER})")
 
 
-def _message(message: TranscriptMessage, detail: Detail) -> Iterator[Piece]:
-    words = printable(said_in(message.blocks))
-    if message.role is Role.THOUGHT:
-        yield from thought(words, detail)
-    else:
-        mark = _MARKS_OF_ROLES[message.role]
-        yield Piece(kind=message.role.value, words=words, mark=mark)
+def _speech(speech: Speech, detail: Detail) -> Iterator[Piece]:
+    text = printable(text_of(speech.blocks))
+    mark = _ROLE_MARKS[speech.role]
+    if speech.role is not Role.THOUGHT:
+        yield Piece(kind=speech.role.value, text=text, mark=mark)
+    elif detail.thoughts is not False:
+        shown = text if detail.thoughts else _first_line(text)
+        yield Piece(kind="thought", text=shown, mark=mark)
 
 
-def thought(words: str, detail: Detail) -> Iterator[Piece]:
-    """Yield a thought; folded, it is its first line."""
-    if detail.thoughts is not False:
-        shown = words if detail.thoughts else _first_line(words)
-        yield Piece(kind="thought", words=shown, mark=_MARKS_OF_ROLES[Role.THOUGHT])
-
-
-def _first_line(words: str) -> str:
-    first, *rest = words.strip().splitlines() or [""]
+def _first_line(text: str) -> str:
+    first, *rest = text.strip().splitlines() or [""]
     return f"{first} …" if rest else first
 
 
-def said_in(blocks: Iterable[dict[str, Any]]) -> str:
-    """Return what blocks say, with a word for what is not text."""
-    return "".join(_said(block) for block in blocks)
+def text_of(blocks: Iterable[dict[str, Any]]) -> str:
+    """Return the text of content blocks, with a label for each attachment."""
+    return "".join(map(_block_text, blocks))
 
 
-def _said(block: dict[str, Any]) -> str:
-    # As it was said: a document leaves colours out, but here one sees what somebody has tried.
-    words = as_str(block.get("text"))
-    return words if words is not None else "".join(map(_inline, block_parts([block])))
+def _block_text(block: dict[str, Any]) -> str:
+    # Control sequences are kept here and spelled out later. Documents remove them instead.
+    text = as_str(block.get("text"))
+    return text if text is not None else "".join(map(_inline, block_parts([block])))
 
 
 def _inline(part: Part) -> str:
     match part:
         case Prose():
             return part.text
-        case Link():
+        case LinkPart():
             return f" [{part.name if part.name == part.uri else f'{part.name}: {part.uri}'}] "
         case Picture():
             return f" [{part.mime}] "
         case Note():
             return f" [{part.text}] "
-        # What is inside of a file that was named.
+        # The content of an attached file. Its name is shown.
         case Code() | Diff():
             return ""
 
 
-def plan_step(step: Step) -> Piece:
-    """Return a step of a plan."""
-    box, meaning = _STEPS.get(step.status, _STEP)
-    return Piece(kind="plan", words=step.words, mark=f"{INDENT}{box}", mark_kind=meaning)
+def plan_step(step: ChecklistStep) -> Piece:
+    """Return the piece of an entry of a plan."""
+    box, style = _STEPS.get(step.status, _OPEN_STEP)
+    return Piece(kind="plan", text=step.text, mark=f"{INDENT}{box}", mark_style=style)
 
 
 # -- tool calls -----------------------------------------------------------------------------
 
 
-def tool_pieces(call: Call, detail: Detail, terminals: Terminals) -> Iterator[Piece]:
-    """Yield a tool call: folded, its line and its diffs."""
+def tool_pieces(call: ToolCallLike, detail: Detail, terminals: Terminals) -> Iterator[Piece]:
+    """Yield the pieces of a tool call; if folded, only its line and its diffs."""
     if detail.tools is False:
         return
     yield tool_line(call, is_row=not detail.tools)
-    given = call.fields.get("rawInput")
-    if detail.tools and given not in (None, {}, ""):
-        yield Piece(kind="output", words=compact(given), mark=f"{INDENT}← ")
+    raw_input = call.fields.get("rawInput")
+    if detail.tools and raw_input not in (None, {}, ""):
+        yield Piece(kind="output", text=compact(raw_input), mark=f"{INDENT}← ")
     yield from tool_content(call, detail, terminals)
 
 
-def tool_line(call: Call, *, is_row: bool) -> Piece:
-    """Return a tool call in one line."""
-    shown = summary(call)
+def tool_line(call: ToolCallLike, *, is_row: bool) -> Piece:
+    """Return the line of a tool call."""
+    shown = summarize(call)
     asked = f" ({one_line(call.outcome)})" if call.outcome else ""
     return Piece(
         kind="tool",
-        words=f"{shown.title}{asked}",
+        text=f"{shown.title}{asked}",
         mark=f"{shown.mark} ",
-        mark_kind=_MEANINGS.get(shown.status, "going"),
+        mark_style=_STATUS_STYLES.get(shown.status, "going"),
         is_row=is_row,
     )
 
 
-def tool_content(call: Call, detail: Detail, terminals: Terminals) -> Iterator[Piece]:
-    """Yield what a tool call has brought: folded, its diffs only."""
+def tool_content(call: ToolCallLike, detail: Detail, terminals: Terminals) -> Iterator[Piece]:
+    """Yield the result of a tool call; if folded, only its diffs."""
     if detail.tools:
         for part in result_parts(call, terminals):
             yield from _part(part, None)
     else:
         for part in change_parts(call):
-            yield from _part(part, _LINES_OF_A_FOLDED_DIFF)
+            yield from _part(part, _MAX_FOLDED_DIFF_LINES)
 
 
-def _part(part: Part, longest: int | None) -> Iterator[Piece]:
+def _part(part: Part, max_lines: int | None) -> Iterator[Piece]:
     match part:
         case Diff():
-            yield Piece(kind="file", words=part.about, mark=INDENT)
-            lines = "\n".join(diff_lines(part, longest))
+            yield Piece(kind="file", text=part.about, mark=INDENT)
+            lines = "\n".join(diff_lines(part, max_lines))
             if lines:
-                yield Piece(kind="diff", words=lines, mark=INDENT)
+                yield Piece(kind="diff", text=lines, mark=INDENT)
         case Code() if part.text.strip():
-            yield Piece(kind="output", words=part.text.rstrip(), mark=f"{INDENT}→ ")
+            yield Piece(kind="output", text=part.text.rstrip(), mark=f"{INDENT}→ ")
         case Note():
-            yield Piece(kind="file", words=f"({part.text})", mark=INDENT)
+            yield Piece(kind="file", text=f"({part.text})", mark=INDENT)
         case _:
-            if words := _inline(part).strip():
-                yield Piece(kind="output", words=words, mark=f"{INDENT}→ ")
+            if text := _inline(part).strip():
+                yield Piece(kind="output", text=text, mark=f"{INDENT}→ ")

@@ -1,4 +1,4 @@
-"""Lines that are filled with words as they come."""
+"""Wrap text that arrives in chunks."""
 
 import re
 from collections.abc import Callable
@@ -8,24 +8,24 @@ from rich.cells import cell_len
 _PARTS = re.compile(r"\n|[^\S\n]+|\S+")
 
 
-class Filling:
-    """Breaks lines between words, of a text that comes in bits which may be cut anywhere.
+class WordWrapper:
+    """Wraps text between words. Chunks may be cut anywhere, also inside a word.
 
-    All of it is printed at once: an agent may pause in the middle of a word. If the rest of the
-    word does not fit, what was printed of it is taken to the next line.
+    Each chunk is printed at once, because an agent may pause in the middle of a word. If the rest
+    of the word does not fit, the printed part is erased and moves to the next line.
     """
 
     def __init__(self, width: Callable[[], int], column: int) -> None:
         self._width = width
-        """Asked anew for each word: a terminal may be resized meanwhile."""
+        """Called for each word, because the terminal may be resized."""
         self._column = column
         self._indent = " " * column
         self._word = ""
-        """What is printed of the last word."""
+        """The printed part of the last word."""
 
-    def feed(self, words: str) -> str:
-        """Return what to print for some more of the text."""
-        return "".join(map(self._place, _PARTS.findall(words)))
+    def feed(self, text: str) -> str:
+        """Return the output for the next chunk of the text."""
+        return "".join(map(self._place, _PARTS.findall(text)))
 
     def _place(self, part: str) -> str:
         if part == "\n":
@@ -45,7 +45,7 @@ class Filling:
         return f"{back}{start}{self._put(whole)}"
 
     def _without_tabs(self, blanks: str) -> str:
-        """Return blanks that are as wide as a terminal would make them, and can be counted."""
+        """Return blanks with each tab replaced by the spaces that a terminal would show."""
         return f"{' ' * self._column}{blanks}".expandtabs()[self._column :]
 
     def _is_beyond(self, part: str) -> bool:

@@ -1,1 +1,1 @@
-"""Completion scripts for shells, and the quoting rules they need."""
+"""Completion scripts for shells, and the quoting rules that they need."""

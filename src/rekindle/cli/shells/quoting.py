@@ -1,7 +1,7 @@
-"""A line that is being typed in a shell, read and continued as that shell would. Pure.
+"""Shell quoting for completion: split an unfinished line, quote insertions. Pure.
 
-What is to be inserted is quoted without backslashes, so that wherever a shell cuts several such
-words where they part, what is left can be read, and continued.
+Insertions are quoted without backslashes. A shell inserts the common prefix of several candidates,
+and a prefix cut inside such quotes is still a valid beginning.
 """
 
 import re
@@ -9,39 +9,39 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-_HARMLESS = re.compile(r"[A-Za-z0-9_.,:@%+=/-]*")
+_SAFE = re.compile(r"[A-Za-z0-9_.,:@%+=/-]*")
 _SPECIAL_IN_DOUBLE = re.compile(r'[$`"\\!]')
 _ESCAPED_IN_DOUBLE = frozenset('$`"\\')
 
 
 class Word(Struct, kw_only=True):
-    """A word of a line."""
+    """A word of a command line."""
 
     text: str = ""
-    """What it says, without quotes."""
+    """The word without its quotes."""
     start: int
-    """Where it begins in the line."""
+    """The position of its first character in the line."""
     quote: str = ""
-    """The quote that is still open at its end."""
+    """The quote that is still open at the end of the word."""
 
 
-def words_of(line: str) -> list[Word]:
-    """Return the words of a line; the last one is being typed, and may be empty."""
+def split_words(line: str) -> list[Word]:
+    """Return the words of a line. The last one is unfinished, and may be empty."""
     word = Word(start=0)
     words: list[Word] = []
     at = 0
     while at < len(line):
-        mark, following = line[at], line[at + 1 : at + 2]
+        character, following = line[at], line[at + 1 : at + 2]
         at += 1
-        if mark == word.quote:
+        if character == word.quote:
             word.quote = ""
-        elif mark == "\\" and _is_escape(word.quote, following):
+        elif character == "\\" and _is_escape(word.quote, following):
             word.text += following
             at += 1
-        elif word.quote or not (mark.isspace() or mark in "'\""):
-            word.text += mark
-        elif mark in "'\"":
-            word.quote = mark
+        elif word.quote or not (character.isspace() or character in "'\""):
+            word.text += character
+        elif character in "'\"":
+            word.quote = character
         else:
             if word.start < at - 1:
                 words.append(word)
@@ -49,26 +49,30 @@ def words_of(line: str) -> list[Word]:
     return [*words, word]
 
 
-def insertions(found: Sequence[str], line: str, tail: str) -> list[str | None]:
-    """Return what to put in the place of `tail`, with which a line ends, so that it says each.
+def insertions(candidates: Sequence[str], line: str, tail: str) -> list[str | None]:
+    """Return for each candidate the text that replaces `tail` at the end of the line.
 
-    A shell lets only the last part of a word be replaced. None for what cannot be had so.
+    A shell replaces only the last part of a word. A candidate that does not begin with the rest
+    of the word yields None.
     """
-    typed = line[words_of(line)[-1].start :]
-    kept = words_of(typed.removesuffix(tail))[-1]
-    rests = [it.removeprefix(kept.text) if it.startswith(kept.text) else None for it in found]
-    is_harmless = all(_HARMLESS.fullmatch(rest) for rest in rests if rest is not None)
+    typed = line[split_words(line)[-1].start :]
+    kept = split_words(typed.removesuffix(tail))[-1]
+    rests = [
+        candidate.removeprefix(kept.text) if candidate.startswith(kept.text) else None
+        for candidate in candidates
+    ]
+    is_safe = all(_SAFE.fullmatch(rest) for rest in rests if rest is not None)
     return [
-        rest if rest is None or (is_harmless and not kept.quote) else _quoted(rest, kept.quote)
+        rest if rest is None or (is_safe and not kept.quote) else _quoted(rest, kept.quote)
         for rest in rests
     ]
 
 
-def _quoted(words: str, quote: str) -> str:
+def _quoted(text: str, quote: str) -> str:
     if quote == '"':
-        # An exclamation mark is history in there, whatever stands before it.
-        return _SPECIAL_IN_DOUBLE.sub(lambda it: f"\"'{it[0]}'\"", words)
-    inside = words.replace("'", "'\"'\"'")
+        # An exclamation mark means history expansion there, even after a backslash.
+        return _SPECIAL_IN_DOUBLE.sub(lambda match: f"\"'{match[0]}'\"", text)
+    inside = text.replace("'", "'\"'\"'")
     return inside if quote else f"'{inside}'"
 
 

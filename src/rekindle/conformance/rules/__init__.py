@@ -1,1 +1,1 @@
-"""Judges: each looks at lines or values and yields what is wrong with them. They do nothing."""
+"""The rules: pure functions that examine lines or values, and yield the faults in them."""

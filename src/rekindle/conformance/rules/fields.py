@@ -1,16 +1,16 @@
-"""The fields that the protocol's types have, and the judge who finds others.
+"""The fields of the protocol's types, and the rule that finds others.
 
-A type is a line: its name, its fields, and behind a colon the type that a field is of, if that
-has fields of its own. A type of which there are several forms has the fields of all of them.
-Those that are not stable yet are here, too; a test compares all with the published schemas.
+Each line of the tables is a type: its name and its fields. A colon after a field is followed by
+the type of that field, if it has fields of its own. A type with several forms has the fields of
+all of them. Unstable fields are included. A test compares the tables with the published schemas.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from rekindle.acp import methods
 from rekindle.conformance.report import Fault
-from rekindle.conformance.rules import names
-from rekindle.conformance.trace import Json, Line, id_key
+from rekindle.conformance.rules import vocabulary
+from rekindle.conformance.trace import Json, TraceLine, id_key
 from rekindle.jsonvalue import as_array, as_object
 
 Types = dict[str, dict[str, str]]
@@ -29,7 +29,7 @@ SetSessionConfigOptionResponse configOptions:SessionConfigOption
 ToolCallLocation line path
 Usage cachedReadTokens cachedWriteTokens inputTokens outputTokens thoughtTokens totalTokens
 """
-# Drafts had `models`, and many agents still have.
+# Drafts had `models`, and many agents still send it.
 _V1 = """
 AgentCapabilities auth loadSession mcpCapabilities:McpCapabilities \
 promptCapabilities:PromptCapabilities providers sessionCapabilities:SessionCapabilities
@@ -139,8 +139,8 @@ def _read(*written: str) -> Types:
 
 TYPES = {1: _read(_BOTH, _V1), 2: _read(_BOTH, _V2)}
 UPDATES = {1: _read(_BOTH_UPDATES, _V1_UPDATES), 2: _read(_BOTH_UPDATES, _V2_UPDATES)}
-"""The fields of each kind of update, but for `sessionUpdate`."""
-ANSWERS = {
+"""The fields of each update kind, except `sessionUpdate`."""
+RESULT_TYPES = {
     methods.INITIALIZE: "InitializeResponse",
     methods.NEW: "NewSessionResponse",
     methods.LOAD: "LoadSessionResponse",
@@ -152,40 +152,40 @@ ANSWERS = {
     methods.CLOSE: "",
     methods.DELETE: "",
 }
-"""The type of the result of each method; empty if it has no fields."""
-_KINDS = ("type", "operation", "state", "format")
-"""Fields that tell which form of a type it is."""
+"""The type of each method's result; empty if it has no fields."""
+_SELECTORS = ("type", "operation", "state", "format")
+"""The fields that select the form of a type."""
 
 
-def extra_fields(lines: Sequence[Line], protocol: int) -> Iterator[Fault]:
-    """Find fields that the protocol's types have not."""
-    asked = {id_key(it.id): it for it in lines if it.is_sent and it.is_request}
+def extra_fields(lines: Sequence[TraceLine], protocol: int) -> Iterator[Fault]:
+    """Find fields that the protocol's types do not have."""
+    requests = {id_key(it.id): it for it in lines if it.is_sent and it.is_request}
     for line in lines:
         if line.is_sent:
             continue
         if line.kind in UPDATES[protocol]:
-            yield from _in_update(line, protocol)
+            yield from _check_update(line, protocol)
         elif line.method == methods.REQUEST_PERMISSION:
             found = _extra(line.params, "RequestPermissionRequest", protocol)
             yield from _faults("a question", found, (line,))
-        elif line.is_answer and (request := asked.get(id_key(line.id))):
-            yield from _in_result(request, line, protocol)
+        elif line.is_response and (request := requests.get(id_key(line.id))):
+            yield from _check_result(request, line, protocol)
 
 
-def _in_update(line: Line, protocol: int) -> Iterator[Fault]:
+def _check_update(line: TraceLine, protocol: int) -> Iterator[Fault]:
     fields = UPDATES[protocol][line.kind] | {"sessionUpdate": ""}
     yield from _faults(f"the update {line.kind}", _within(line.update, fields, protocol), (line,))
     around = {"sessionId": "", "update": ""}
     yield from _faults("session/update", _within(line.params, around, protocol), (line,))
 
 
-def _in_result(request: Line, line: Line, protocol: int) -> Iterator[Fault]:
+def _check_result(request: TraceLine, line: TraceLine, protocol: int) -> Iterator[Fault]:
     result = as_object(line.message.get("result"))
-    told = result.get("protocolVersion")
-    if request.method == methods.INITIALIZE and isinstance(told, int) and told in TYPES:
-        # It may have been asked for another one, to see what comes; and may mean another one.
-        protocol = 1 if "agentCapabilities" in result else told
-    name = ANSWERS.get(request.method)
+    version = result.get("protocolVersion")
+    if request.method == methods.INITIALIZE and isinstance(version, int) and version in TYPES:
+        # A scenario may have asked for another version, and the agent may use another form.
+        protocol = 1 if "agentCapabilities" in result else version
+    name = RESULT_TYPES.get(request.method)
     if name is not None and (not name or name in TYPES[protocol]):
         found = _extra(result, name, protocol)
         yield from _faults(f"the answer to {request.method}", found, (request, line))
@@ -196,9 +196,9 @@ def _extra(value: Json, name: str, protocol: int) -> Iterator[tuple[str, str]]:
 
 
 def _within(value: Json, fields: dict[str, str], protocol: int) -> Iterator[tuple[str, str]]:
-    """Yield where there is a field too many, and its name."""
-    if any(names.is_custom(value.get(kind)) for kind in _KINDS):
-        return  # of an extension, which may have what it likes
+    """Yield the path and the name of each additional field."""
+    if any(vocabulary.is_custom(value.get(kind)) for kind in _SELECTORS):
+        return  # a form of an extension may have any fields
     for name, inner in value.items():
         if name == "_meta":
             continue
@@ -211,9 +211,9 @@ def _within(value: Json, fields: dict[str, str], protocol: int) -> Iterator[tupl
 
 
 def _faults(
-    what: str, found: Iterable[tuple[str, str]], lines: tuple[Line, ...]
+    what: str, found: Iterable[tuple[str, str]], lines: tuple[TraceLine, ...]
 ) -> Iterator[Fault]:
     for where, extra in dict.fromkeys(found):
         place = f" (in `{where[1:]}`)" if where else ""
-        words = f"{what} has `{extra}`{place}, which the protocol has not: use `_meta`"
-        yield Fault(words, lines)
+        message = f"{what} has `{extra}`{place}, which the protocol has not: use `_meta`"
+        yield Fault(message, lines)

@@ -1,10 +1,9 @@
-"""Judges of turns: how they begin and end, and the ids of what is said in them."""
+"""Rules for turns: their start and end, and the ids of their messages."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from rekindle.acp import methods
 from rekindle.acp.jsonrpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -14,46 +13,46 @@ from rekindle.acp.jsonrpc import (
     RESOURCE_NOT_FOUND,
 )
 from rekindle.conformance.report import Fault
-from rekindle.conformance.rules import names
-from rekindle.conformance.trace import Answer, Line, updates
+from rekindle.conformance.rules import vocabulary
+from rekindle.conformance.trace import Exchange, TraceLine, updates
 from rekindle.jsonvalue import as_object, as_str
 
-# A plain prompt of text is refused with one of these if something is wrong with the agent; other
-# errors may tell of what it lacks: a key, a network.
-_FAULTY = frozenset(
+# An agent that refuses a plain text prompt with one of these codes has a fault. Other codes may
+# mean that it lacks something: a key, a network.
+_FAULT_CODES = frozenset(
     {PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND}
 )
 
 
-class Turn(Struct, frozen=True):
-    """A prompt, and all that came until the turn was over."""
+class TurnTrace(Struct, frozen=True):
+    """A prompt, and all lines until the end of its turn."""
 
     session_id: str
-    answer: Answer
-    lines: tuple[Line, ...]
-    """From the prompt on, with its answer, and in version 2 the state that ends it."""
-    end: Line | None
-    """What ended it: the answer, and in version 2 the last state; None if nothing did."""
+    exchange: Exchange
+    lines: tuple[TraceLine, ...]
+    """The lines from the prompt to the response, or in version 2 to the state that ends it."""
+    end: TraceLine | None
+    """The line that ended it: the response, or in version 2 a state. None if it did not end."""
 
     @property
-    def updates(self) -> list[Line]:
-        """What was told of the session meanwhile."""
+    def updates(self) -> list[TraceLine]:
+        """The updates of the session during the turn."""
         return list(updates(self.lines, self.session_id))
 
     @property
     def stop_reason(self) -> object:
-        """Why it ended."""
+        """The stop reason, as the agent sent it."""
         if self.end is None:
             return None
         if self.end.kind:
             return self.end.update.get("stopReason")
-        return self.answer.result.get("stopReason")
+        return self.exchange.result.get("stopReason")
 
     @property
     def obstacle(self) -> str:
-        """Why it was none, if the agent may just lack what it needs for one."""
-        if self.answer.is_refused and self.answer.code not in _FAULTY:
-            return self.answer.in_words()
+        """Why the turn failed, if the agent may only lack something; otherwise empty."""
+        if self.exchange.is_refused and self.exchange.code not in _FAULT_CODES:
+            return self.exchange.describe()
         if self.end is not None and self.end.kind and self.stop_reason == "error":
             error = as_object(self.end.update.get("error"))
             return f"it ended with an error: {as_str(error.get('message')) or 'no more is said'}"
@@ -61,148 +60,157 @@ class Turn(Struct, frozen=True):
 
     @property
     def has_ids(self) -> bool:
-        """Whether any message in it has an id."""
-        return any("messageId" in it.update for it in self.updates if it.kind in names.MESSAGES)
+        """Whether any of its messages has an id."""
+        return any(
+            "messageId" in it.update for it in self.updates if it.kind in vocabulary.MESSAGES
+        )
 
-    def in_words(self) -> str:
-        """Say what became of it."""
-        if self.obstacle or self.answer.is_refused:
-            return self.obstacle or self.answer.in_words()
+    def describe(self) -> str:
+        """Describe the end of the turn for people."""
+        if self.obstacle or self.exchange.is_refused:
+            return self.obstacle or self.exchange.describe()
         return "it did not end in time" if self.end is None else f"it ended: {self.stop_reason}"
 
     @property
-    def is_had(self) -> bool:
-        """Whether it came to an end that is none of its own."""
-        return self.answer.is_result and self.end is not None and not self.obstacle
+    def is_complete(self) -> bool:
+        """Whether the agent accepted the prompt and ended the turn without an error."""
+        return self.exchange.is_result and self.end is not None and not self.obstacle
 
 
-def no_reason(turn: Turn, protocol: int) -> Iterator[Fault]:
-    """Judge why a turn ended. Version 2 need not say it."""
+def bad_stop_reason(turn: TurnTrace, protocol: int) -> Iterator[Fault]:
+    """Check the stop reason of a turn. In version 2 it may be missing."""
     reason = turn.stop_reason
     if not isinstance(reason, str):
         if protocol == 1:
-            yield Fault("the turn ends without a `stopReason`", _ends(turn))
-    elif reason not in names.STOP_REASONS and (protocol == 1 or not _is_of_v2(reason)):
-        yield Fault(f"version {protocol} has no `stopReason` {reason!r}", _ends(turn))
+            yield Fault("the turn ends without a `stopReason`", _end_lines(turn))
+    elif reason not in vocabulary.STOP_REASONS and (protocol == 1 or not _is_v2_reason(reason)):
+        yield Fault(f"version {protocol} has no `stopReason` {reason!r}", _end_lines(turn))
 
 
-def unexplained(turn: Turn) -> Iterator[Fault]:
-    """Judge whether a turn of version 2 says why it ended."""
+def missing_stop_reason(turn: TurnTrace) -> Iterator[Fault]:
+    """Check that a turn of version 2 has a stop reason."""
     if not isinstance(turn.stop_reason, str):
-        yield Fault("the state idle ends a turn without a `stopReason`", _ends(turn))
+        yield Fault("the state idle ends a turn without a `stopReason`", _end_lines(turn))
 
 
-def _ends(turn: Turn) -> tuple[Line, ...]:
-    return turn.answer.lines if turn.end is None else (turn.answer.request, turn.end)
+def _end_lines(turn: TurnTrace) -> tuple[TraceLine, ...]:
+    return turn.exchange.lines if turn.end is None else (turn.exchange.request, turn.end)
 
 
-def _is_of_v2(reason: str) -> bool:
-    return reason == "error" or names.is_custom(reason)
+def _is_v2_reason(reason: str) -> bool:
+    return reason == "error" or vocabulary.is_custom(reason)
 
 
-def bad_states(turn: Turn) -> Iterator[Fault]:
-    """Judge the states of a turn of version 2."""
-    told = [it for it in turn.updates if it.kind == methods.STATE_UPDATE]
-    states = [it.update.get("state") for it in told]
-    shown = (turn.answer.request, *told)
+def bad_states(turn: TurnTrace) -> Iterator[Fault]:
+    """Check the states of a turn of version 2."""
+    lines = [it for it in turn.updates if it.kind == vocabulary.STATE_UPDATE]
+    states = [it.update.get("state") for it in lines]
+    shown = (turn.exchange.request, *lines)
     if not {"running", "requires_action"} & {it for it in states if isinstance(it, str)}:
         yield Fault("neither the state running was told nor requires_action", shown)
     elif states[-1] != "idle":
         yield Fault("the turn did not end with the state idle", shown)
-    for line, state in zip(told, states, strict=True):
-        if not isinstance(state, str) or not (state in names.STATES or names.is_custom(state)):
+    for line, state in zip(lines, states, strict=True):
+        if not isinstance(state, str) or not (
+            state in vocabulary.STATES or vocabulary.is_custom(state)
+        ):
             yield Fault(f"version 2 has no state {state!r}", (line,))
 
 
-def bad_insertion(turn: Turn) -> Iterator[Fault]:
-    """Judge whether a prompt of version 2 became a message, with the id that was answered."""
-    message_id = turn.answer.result.get("messageId")
+def bad_message_id(turn: TurnTrace) -> Iterator[Fault]:
+    """Check that a prompt of version 2 became a message with the id in the response."""
+    message_id = turn.exchange.result.get("messageId")
     if not isinstance(message_id, str) or not message_id:
-        yield Fault("the answer to a prompt has no `messageId`", turn.answer.lines)
+        yield Fault("the answer to a prompt has no `messageId`", turn.exchange.lines)
         return
-    told = [it for it in turn.updates if it.kind in methods.USER_MESSAGE_KINDS]
-    if message_id not in [it.update.get("messageId") for it in told]:
-        words = f"no user's message with the id {message_id!r} was told"
-        yield Fault(words, (*turn.answer.lines, *told))
+    messages = [it for it in turn.updates if it.kind in vocabulary.USER_MESSAGES]
+    if message_id not in [it.update.get("messageId") for it in messages]:
+        message = f"no user's message with the id {message_id!r} was told"
+        yield Fault(message, (*turn.exchange.lines, *messages))
 
 
-def late_updates(after: Iterable[Line], session_id: str, what: str) -> Iterator[Fault]:
-    """Find what is told of a conversation when nothing of it should come any more."""
+def late_updates(after: Iterable[TraceLine], session_id: str, what: str) -> Iterator[Fault]:
+    """Find updates of a conversation after its end."""
     for line in updates(after, session_id):
-        if line.kind in names.CONVERSATION and not line.is_sent:
+        if line.kind in vocabulary.CONVERSATION and not line.is_sent:
             yield Fault(f"{line.kind} came after {what}", (line,))
 
 
-def late_messages(after: Iterable[Line], turn: Turn, protocol: int) -> Iterator[Fault]:
-    """Find what is told of a turn after its end.
+def late_messages(after: Iterable[TraceLine], turn: TurnTrace, protocol: int) -> Iterator[Fault]:
+    """Find updates of a turn after its end.
 
-    In version 2 work in the background may go on, so that only its own messages are of the turn.
+    In version 2 background work may go on. So only messages that the turn had started count.
     """
     if protocol == 1:
         yield from late_updates(after, turn.session_id, "the turn's end")
         return
-    own = {_message(it) for it in turn.updates if it.kind in names.AGENT_MESSAGES}
+    own = {_message_key(it) for it in turn.updates if it.kind in vocabulary.AGENT_MESSAGES}
     for line in updates(after, turn.session_id):
-        if line.kind in names.AGENT_MESSAGES and _message(line) in own:
-            yield Fault(f"{line.kind} came after the turn's end", (*_ends(turn), line))
+        if line.kind in vocabulary.AGENT_MESSAGES and _message_key(line) in own:
+            yield Fault(f"{line.kind} came after the turn's end", (*_end_lines(turn), line))
 
 
-def _message(line: Line) -> tuple[str, str]:
+def _message_key(line: TraceLine) -> tuple[str, str]:
     return line.kind.removesuffix("_chunk"), str(line.update.get("messageId"))
 
 
-def shared_message_ids(turns: Sequence[Turn], protocol: int) -> Iterator[Fault]:
-    """Find ids that two messages have."""
-    yield from _shared_in_v1(turns) if protocol == 1 else _shared_in_v2(turns)
+def shared_message_ids(turns: Sequence[TurnTrace], protocol: int) -> Iterator[Fault]:
+    """Find messages that share an id."""
+    yield from _shared_ids_v1(turns) if protocol == 1 else _shared_ids_v2(turns)
 
 
-def _shared_in_v1(turns: Sequence[Turn]) -> Iterator[Fault]:
-    """Find an id of two turns, or of a user's and an agent's message; a thought may share it."""
-    first: dict[tuple[str, str], tuple[bool, int, Line]] = {}
+def _shared_ids_v1(turns: Sequence[TurnTrace]) -> Iterator[Fault]:
+    """Find an id in two turns, or in a message of the user and one of the agent.
+
+    A thought may have the id of a message.
+    """
+    first: dict[tuple[str, str], tuple[bool, int, TraceLine]] = {}
     for number, turn in enumerate(turns):
         for line in turn.updates:
             message_id = line.update.get("messageId")
-            if line.kind not in names.MESSAGES or message_id is None:
+            if line.kind not in vocabulary.MESSAGES or message_id is None:
                 continue
-            mine = (line.kind in names.USER_MESSAGES, number)
+            mine = (line.kind in vocabulary.USER_MESSAGES, number)
             key = (turn.session_id, str(message_id))
             *other, seen = first.setdefault(key, (*mine, line))
             if tuple(other) != mine:
                 yield Fault(f"two messages have the id {message_id!r}", (seen, line))
 
 
-def _shared_in_v2(turns: Sequence[Turn]) -> Iterator[Fault]:
-    """Find messages without id, and two prompts that became the same message.
+def _shared_ids_v2(turns: Sequence[TurnTrace]) -> Iterator[Fault]:
+    """Find messages without an id, and two prompts with the same id.
 
-    Messages of other kinds may share an id, and a later turn may change an earlier message.
+    Other messages may share an id, and a later turn may change an earlier message.
     """
-    first: dict[tuple[str, str], Turn] = {}
+    first: dict[tuple[str, str], TurnTrace] = {}
     for turn in turns:
         for line in turn.updates:
-            if line.kind in names.MESSAGES and not isinstance(line.update.get("messageId"), str):
+            if line.kind in vocabulary.MESSAGES and not isinstance(
+                line.update.get("messageId"), str
+            ):
                 yield Fault(f"{line.kind} has no `messageId`", (line,))
-        message_id = turn.answer.result.get("messageId")
+        message_id = turn.exchange.result.get("messageId")
         if isinstance(message_id, str):
             earlier = first.setdefault((turn.session_id, message_id), turn)
             if earlier is not turn:
-                lines = (*earlier.answer.lines, *turn.answer.lines)
+                lines = (*earlier.exchange.lines, *turn.exchange.lines)
                 yield Fault(f"two prompts have the id {message_id!r}", lines)
 
 
-def is_uninserted(turn: Turn, protocol: int) -> bool:
-    """Tell whether a prompt of version 2 was withdrawn before it became a message."""
-    told = any(it.kind in names.USER_MESSAGES for it in turn.updates)
-    return protocol > 1 and turn.answer.code == REQUEST_CANCELLED and not told
+def was_withdrawn(turn: TurnTrace, protocol: int) -> bool:
+    """Return whether a prompt of version 2 was withdrawn before it became a message."""
+    is_message = any(it.kind in vocabulary.USER_MESSAGES for it in turn.updates)
+    return protocol > 1 and turn.exchange.code == REQUEST_CANCELLED and not is_message
 
 
-def not_cancelled(turn: Turn) -> Iterator[Fault]:
-    """Judge the end of a turn that was cancelled while it lasted."""
-    if turn.answer.is_refused:
-        words = f"a cancelled prompt is no error: {turn.answer.in_words()}"
-        yield Fault(words, turn.answer.lines)
+def not_cancelled(turn: TurnTrace) -> Iterator[Fault]:
+    """Check the end of a turn that was cancelled while it ran."""
+    if turn.exchange.is_refused:
+        message = f"a cancelled prompt is no error: {turn.exchange.describe()}"
+        yield Fault(message, turn.exchange.lines)
     elif turn.end is None:
-        yield Fault("the turn went on after it was cancelled", turn.answer.lines)
+        yield Fault("the turn went on after it was cancelled", turn.exchange.lines)
     elif turn.stop_reason != "cancelled":
         reason = turn.stop_reason
         how = "without a `stopReason`" if reason is None else f"with {reason!r}"
-        yield Fault(f"the cancelled turn ended {how}", (turn.answer.request, turn.end))
+        yield Fault(f"the cancelled turn ended {how}", (turn.exchange.request, turn.end))

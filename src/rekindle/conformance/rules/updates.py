@@ -1,4 +1,4 @@
-"""Judges of single updates and questions: whether each has what its kind needs."""
+"""Rules for single updates and permission requests: their required fields."""
 
 import base64
 import binascii
@@ -9,11 +9,11 @@ from pathlib import PurePath
 
 from rekindle.acp import methods
 from rekindle.conformance.report import Fault
-from rekindle.conformance.rules import names
-from rekindle.conformance.trace import Json, Line
+from rekindle.conformance.rules import vocabulary
+from rekindle.conformance.trace import Json, TraceLine
 from rekindle.jsonvalue import as_array, as_object
 
-_BLOCKED = "requires_action"
+_REQUIRES_ACTION = "requires_action"
 _RFC_3339 = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ]([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?"
     r"([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)",
@@ -23,17 +23,17 @@ _ZONE = re.compile(r"[Tt ].*([Zz]|[+-]\d\d(:?\d\d)?)$")
 
 
 def is_id(value: object) -> bool:
-    """Tell whether a value can name something."""
+    """Return whether a value is a valid id."""
     return isinstance(value, str) and value != ""
 
 
 def is_absolute(value: object) -> bool:
-    """Tell whether a value is an absolute path."""
+    """Return whether a value is an absolute path."""
     return isinstance(value, str) and PurePath(value).is_absolute()
 
 
 def is_time(value: object, protocol: int) -> bool:
-    """Tell whether a value is a time: in version 1 of ISO 8601, in version 2 of RFC 3339."""
+    """Return whether a value is a time of ISO 8601 (version 1) or RFC 3339 (version 2)."""
     if not isinstance(value, str):
         return False
     written = _RFC_3339.fullmatch(value)
@@ -47,14 +47,14 @@ def is_time(value: object, protocol: int) -> bool:
 
 
 def has_zone(value: object) -> bool:
-    """Tell whether a time says of which zone it is."""
+    """Return whether a time has a zone."""
     return isinstance(value, str) and _ZONE.search(value) is not None
 
 
-def bad_tool_calls(lines: Iterable[Line], protocol: int) -> Iterator[Fault]:
-    """Find tool calls that lack what they need."""
+def bad_tool_calls(lines: Iterable[TraceLine], protocol: int) -> Iterator[Fault]:
+    """Find tool calls with missing or invalid fields."""
     for line in lines:
-        if line.is_sent or line.kind not in names.CALLS:
+        if line.is_sent or line.kind not in vocabulary.CALLS:
             continue
         update = line.update
         if not is_id(update.get("toolCallId")):
@@ -66,21 +66,21 @@ def bad_tool_calls(lines: Iterable[Line], protocol: int) -> Iterator[Fault]:
         yield from _bad_paths(line)
 
 
-def _bad_status(line: Line, protocol: int) -> Iterator[Fault]:
+def _bad_status(line: TraceLine, protocol: int) -> Iterator[Fault]:
     status = line.update.get("status")
     if status is None:
         return
-    if not _is_one_of(status, names.CALL_STATUSES[protocol], protocol):
+    if not _is_one_of(status, vocabulary.CALL_STATUSES[protocol], protocol):
         yield Fault(f"version {protocol} has no status {status!r} of a tool call", (line,))
 
 
 def _is_one_of(value: object, known: Collection[str], protocol: int) -> bool:
-    """Tell whether a value is one of those that are known, or in version 2 an extension's."""
+    """Return whether a value is known, or in version 2 belongs to an extension."""
     is_known = isinstance(value, str) and value in known
-    return is_known or (protocol > 1 and names.is_custom(value))
+    return is_known or (protocol > 1 and vocabulary.is_custom(value))
 
 
-def _bad_paths(line: Line) -> Iterator[Fault]:
+def _bad_paths(line: TraceLine) -> Iterator[Fault]:
     for location in map(as_object, as_array(line.update.get("locations"))):
         path = location.get("path")
         if not is_absolute(path):
@@ -88,35 +88,35 @@ def _bad_paths(line: Line) -> Iterator[Fault]:
     content = line.update.get("content")
     for it in map(as_object, as_array(content) or [content]):
         if it.get("type") == "diff":
-            for path in _changed(it):
+            for path in _diff_paths(it):
                 if not is_absolute(path):
                     yield Fault(f"the path of a diff is not absolute: {path!r}", (line,))
 
 
-def _changed(diff: Json) -> Iterator[object]:
-    """Yield the paths that a diff names, in the form of version 1 or 2."""
+def _diff_paths(diff: Json) -> Iterator[object]:
+    """Yield the paths of a diff, in the form of version 1 or 2."""
     for it in [diff, *map(as_object, as_array(diff.get("changes")))]:
         yield from (it[name] for name in ("path", "oldPath") if it.get(name) is not None)
 
 
-def untitled_calls(lines: Iterable[Line], protocol: int) -> Iterator[Fault]:
-    """Find tool calls that are first told without a title; in version 1, by an update."""
+def untitled_calls(lines: Iterable[TraceLine], protocol: int) -> Iterator[Fault]:
+    """Find tool calls whose first update has no title, or in version 1 is not a `tool_call`."""
     seen: set[tuple[str, str]] = set()
     for line in lines:
         call = (line.session_id, str(line.update.get("toolCallId")))
-        if not line.is_sent and line.kind in names.CALLS and call not in seen:
+        if not line.is_sent and line.kind in vocabulary.CALLS and call not in seen:
             seen.add(call)
             if protocol == 1 and line.kind != "tool_call":
-                words = f"the tool call {call[1]} is updated, but was never told as tool_call"
-                yield Fault(words, (line,))
+                message = f"the tool call {call[1]} is updated, but was never told as tool_call"
+                yield Fault(message, (line,))
             elif not isinstance(line.update.get("title"), str):
                 yield Fault(f"the tool call {call[1]} is first told without a title", (line,))
 
 
-def bad_plans(lines: Iterable[Line], protocol: int) -> Iterator[Fault]:
-    """Find plans that lack their entries, or their id."""
+def bad_plans(lines: Iterable[TraceLine], protocol: int) -> Iterator[Fault]:
+    """Find plans without entries or id."""
     for line in lines:
-        if line.is_sent or line.kind not in names.PLANS:
+        if line.is_sent or line.kind not in vocabulary.PLANS:
             continue
         plan = as_object(line.update.get("plan")) if line.kind == "plan_update" else line.update
         if line.kind == "plan_update" and not is_id(plan.get("planId")):
@@ -126,23 +126,23 @@ def bad_plans(lines: Iterable[Line], protocol: int) -> Iterator[Fault]:
         if not isinstance(plan.get("entries"), list):
             yield Fault("a plan has no entries", (line,))
         for entry in map(as_object, as_array(plan.get("entries"))):
-            yield from (Fault(words, (line,)) for words in _bad_plan_entry(entry, protocol))
+            yield from (Fault(message, (line,)) for message in _bad_plan_entry(entry, protocol))
 
 
 def _bad_plan_entry(entry: Json, protocol: int) -> Iterator[str]:
     if not isinstance(entry.get("content"), str):
         yield "an entry of a plan has no content"
     status, priority = entry.get("status"), entry.get("priority")
-    if not _is_one_of(status, names.PLAN_STATUSES[protocol], protocol):
+    if not _is_one_of(status, vocabulary.PLAN_STATUSES[protocol], protocol):
         yield f"an entry of a plan has the status {status!r}"
-    if not _is_one_of(priority, names.PLAN_PRIORITIES, protocol):
+    if not _is_one_of(priority, vocabulary.PLAN_PRIORITIES, protocol):
         yield f"an entry of a plan has the priority {priority!r}"
 
 
-def bad_terminals(lines: Iterable[Line]) -> Iterator[Fault]:
-    """Find terminals without id, and output that cannot be decoded."""
+def bad_terminals(lines: Iterable[TraceLine]) -> Iterator[Fault]:
+    """Find terminals without an id, and output that is not base64."""
     for line in lines:
-        if line.is_sent or line.kind not in names.TERMINALS:
+        if line.is_sent or line.kind not in vocabulary.TERMINALS:
             continue
         if not is_id(line.update.get("terminalId")):
             yield Fault(f"{line.kind} has no terminalId", (line,))
@@ -163,10 +163,10 @@ def _is_base64(value: object) -> bool:
     return True
 
 
-def bad_information(lines: Iterable[Line], protocol: int) -> Iterator[Fault]:
-    """Find updates of a session's information that tell what they cannot."""
+def bad_session_info(lines: Iterable[TraceLine], protocol: int) -> Iterator[Fault]:
+    """Find session info updates with invalid fields."""
     for line in lines:
-        if line.is_sent or line.kind != methods.SESSION_INFO_UPDATE:
+        if line.is_sent or line.kind != vocabulary.SESSION_INFO_UPDATE:
             continue
         update = line.update
         for name in ("sessionId", "cwd"):
@@ -179,8 +179,8 @@ def bad_information(lines: Iterable[Line], protocol: int) -> Iterator[Fault]:
             yield Fault(f"session_info_update has a time that is none: {time!r}", (line,))
 
 
-def bad_questions(lines: Iterable[Line], protocol: int) -> Iterator[Fault]:
-    """Find questions for permission that do not say what they are about."""
+def bad_permission_requests(lines: Iterable[TraceLine], protocol: int) -> Iterator[Fault]:
+    """Find permission requests with missing fields."""
     for line in lines:
         if line.is_sent or line.method != methods.REQUEST_PERMISSION:
             continue
@@ -194,7 +194,7 @@ def bad_questions(lines: Iterable[Line], protocol: int) -> Iterator[Fault]:
         yield from _bad_options(line, params)
 
 
-def _bad_options(line: Line, params: Json) -> Iterator[Fault]:
+def _bad_options(line: TraceLine, params: Json) -> Iterator[Fault]:
     options = [as_object(it) for it in as_array(params.get("options"))]
     if not options:
         yield Fault("a question has no options", (line,))
@@ -203,20 +203,26 @@ def _bad_options(line: Line, params: Json) -> Iterator[Fault]:
             yield Fault("an option of a question lacks its id, its name or its kind", (line,))
 
 
-def silent_questions(lines: Sequence[Line]) -> Iterator[Fault]:
-    """Find questions in another state than requires_action, which may be told right after them."""
+def permissions_without_state(lines: Sequence[TraceLine]) -> Iterator[Fault]:
+    """Find permission requests in a state other than requires_action.
+
+    The state may also come right after the request.
+    """
     states: dict[str, object] = {}
-    asked: dict[str, Line] = {}
+    open_requests: dict[str, TraceLine] = {}
     for line in (it for it in lines if not it.is_sent):
-        if line.kind == methods.STATE_UPDATE:
+        if line.kind == vocabulary.STATE_UPDATE:
             states[line.session_id] = line.update.get("state")
-            question = asked.pop(line.session_id, None)
-            if question is not None and states[line.session_id] != _BLOCKED:
-                yield _silent(question)
-        elif line.method == methods.REQUEST_PERMISSION and states.get(line.session_id) != _BLOCKED:
-            asked[line.session_id] = line
-    yield from map(_silent, asked.values())
+            request = open_requests.pop(line.session_id, None)
+            if request is not None and states[line.session_id] != _REQUIRES_ACTION:
+                yield _without_state(request)
+        elif (
+            line.method == methods.REQUEST_PERMISSION
+            and states.get(line.session_id) != _REQUIRES_ACTION
+        ):
+            open_requests[line.session_id] = line
+    yield from map(_without_state, open_requests.values())
 
 
-def _silent(question: Line) -> Fault:
-    return Fault("a question is asked, and the state is not requires_action", (question,))
+def _without_state(request: TraceLine) -> Fault:
+    return Fault("a question is asked, and the state is not requires_action", (request,))

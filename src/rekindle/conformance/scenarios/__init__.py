@@ -1,29 +1,29 @@
-"""What is done with an agent to judge it: each scenario judges several requirements in order."""
+"""The scenarios: each uses the agent in one way, and checks several requirements in order."""
 
 from collections.abc import Awaitable, Callable
 
-from rekindle.conformance.scenarios.delete import delete
-from rekindle.conformance.scenarios.directories import roots
-from rekindle.conformance.scenarios.fork import fork
-from rekindle.conformance.scenarios.initialize import greeting
-from rekindle.conformance.scenarios.list import list_sessions
-from rekindle.conformance.scenarios.prompt import session, turn
-from rekindle.conformance.scenarios.reopen import replay, resume
-from rekindle.conformance.scenarios.stop import cancel, close
-from rekindle.conformance.session_runner import Examiner
+from rekindle.conformance.scenarios.delete import check_delete
+from rekindle.conformance.scenarios.directories import check_directories
+from rekindle.conformance.scenarios.fork import check_fork
+from rekindle.conformance.scenarios.initialize import check_greeting
+from rekindle.conformance.scenarios.list import check_list
+from rekindle.conformance.scenarios.prompt import check_sessions, check_turn
+from rekindle.conformance.scenarios.reopen import check_replay, check_resume
+from rekindle.conformance.scenarios.stop import check_cancel, check_close
+from rekindle.conformance.session_runner import SessionRunner
 
-SCENARIOS: dict[str, Callable[[Examiner], Awaitable[None]]] = {
-    "greeting": greeting,
-    "session": session,
-    "turn": turn,
-    "cancel": cancel,
-    "list": list_sessions,
-    "replay": replay,
-    "resume": resume,
-    "close": close,
-    "fork": fork,
-    "delete": delete,
-    "roots": roots,
+SCENARIOS: dict[str, Callable[[SessionRunner], Awaitable[None]]] = {
+    "greeting": check_greeting,
+    "session": check_sessions,
+    "turn": check_turn,
+    "cancel": check_cancel,
+    "list": check_list,
+    "replay": check_replay,
+    "resume": check_resume,
+    "close": check_close,
+    "fork": check_fork,
+    "delete": check_delete,
+    "roots": check_directories,
 }
 
 __all__ = ["SCENARIOS"]

@@ -1,4 +1,4 @@
-"""`session/fork`: the copy, and what becomes of its source."""
+"""`session/fork`: the copy, and its unchanged source."""
 
 from collections.abc import Iterator
 
@@ -7,54 +7,61 @@ from rekindle.conformance import digest
 from rekindle.conformance.report import Fault, Verdict
 from rekindle.conformance.rules import replays, responses
 from rekindle.conformance.scenarios.prompt import unknown_id
-from rekindle.conformance.scenarios.reopen import stuck
-from rekindle.conformance.session_runner import Examiner, Stopped, Talk
-from rekindle.conformance.trace import Answer, Json
+from rekindle.conformance.scenarios.reopen import incomplete_turn
+from rekindle.conformance.session_runner import CheckedSession, ScenarioStopped, SessionRunner
+from rekindle.conformance.trace import Exchange, Json
 
 
-async def fork(it: Examiner) -> None:
-    """Judge how a session is copied."""
-    if "fork" not in it.offers:
-        raise Stopped("`session/fork` is not offered", Verdict.NOT_OFFERED)
-    params: Json = {"sessionId": unknown_id(), **it.fresh(it.folder())}
-    unknown = await it.probe(methods.FORK, params)
-    it.ledger.judge("fork.unknown", responses.not_refused(unknown, what="an unknown session"))
-    it.unknown.append(unknown)
-    source = await it.talk()
-    answer = await it.call(methods.FORK, {"sessionId": source.id, **it.fresh(source.folder)})
-    session_id = it.named(answer)
-    if not it.ledger.judge("fork.works", responses.no_session(answer)) or session_id is None:
-        it.give_up(methods.FORK)
-        raise Stopped("`session/fork` does not work")
-    it.ledger.judge("fork.id", _same_id(answer, source))
+async def check_fork(runner: SessionRunner) -> None:
+    """Check how a session is forked."""
+    if "fork" not in runner.offered:
+        raise ScenarioStopped("`session/fork` is not offered", Verdict.NOT_OFFERED)
+    params: Json = {"sessionId": unknown_id(), **runner.new_params(runner.make_folder())}
+    unknown = await runner.probe(methods.FORK, params)
+    runner.results.check("fork.unknown", responses.not_refused(unknown, what="an unknown session"))
+    runner.observed.unknown_sessions.append(unknown)
+    source = await runner.prompted_session()
+    exchange = await runner.call(
+        methods.FORK, {"sessionId": source.id, **runner.new_params(source.folder)}
+    )
+    session_id = runner.note_session(exchange)
+    if (
+        not runner.results.check("fork.works", responses.missing_session_id(exchange))
+        or session_id is None
+    ):
+        runner.mark_broken(methods.FORK)
+        raise ScenarioStopped("`session/fork` does not work")
+    runner.results.check("fork.id", _same_id(exchange, source))
     if session_id == source.id:
-        raise Stopped("the fork is its own source")
-    copy = Talk(session_id, source.folder, list(source.items))
-    turn = await it.prompt(copy.id, it.settings.prompt)
-    it.ledger.judge("fork.goes-on", stuck(turn))
-    copy.items += digest.of_turn(it.settings.prompt, turn.updates)
-    if "replay" not in it.offers:
-        raise Stopped("the agent cannot tell a session again", Verdict.NOT_OFFERED)
-    await it.restart(kill=False)
-    await _judge_histories(it, source, copy)
+        raise ScenarioStopped("the fork is its own source")
+    copy = CheckedSession(session_id, source.folder, list(source.items))
+    turn = await runner.prompt(copy.id, runner.settings.prompt)
+    runner.results.check("fork.goes-on", incomplete_turn(turn))
+    copy.items += digest.digest_turn(runner.settings.prompt, turn.updates)
+    if "replay" not in runner.offered:
+        raise ScenarioStopped("the agent cannot tell a session again", Verdict.NOT_OFFERED)
+    await runner.processes.restart(kill=False)
+    await _check_histories(runner, source, copy)
 
 
-def _same_id(answer: Answer, source: Talk) -> Iterator[Fault]:
-    if answer.result.get("sessionId") == source.id:
-        yield Fault("the fork has the id of its source", answer.lines)
+def _same_id(exchange: Exchange, source: CheckedSession) -> Iterator[Fault]:
+    if exchange.result.get("sessionId") == source.id:
+        yield Fault("the fork has the id of its source", exchange.lines)
 
 
-async def _judge_histories(it: Examiner, source: Talk, copy: Talk) -> None:
-    """Judge what is told of both. Who cannot tell the one has not spoilt the other."""
-    left = await it.open(source, replayed=True)
-    made = await it.open(copy, replayed=True)
-    if left.answer.is_refused and made.answer.is_refused:
-        raise Stopped(f"neither can be told again: {made.answer.in_words()}")
-    history = list(replays.other_turns(made, copy.items))
-    it.ledger.judge("fork.history", history)
+async def _check_histories(
+    runner: SessionRunner, source: CheckedSession, copy: CheckedSession
+) -> None:
+    """Check the replays of both. If neither is complete, the fork did not damage the source."""
+    source_trace = await runner.reopen(source, replayed=True)
+    copy_trace = await runner.reopen(copy, replayed=True)
+    if source_trace.exchange.is_refused and copy_trace.exchange.is_refused:
+        raise ScenarioStopped(f"neither can be told again: {copy_trace.exchange.describe()}")
+    history = list(replays.different_turns(copy_trace, copy.items))
+    runner.results.check("fork.history", history)
     said = [item for item in source.items if item.role == digest.USER]
-    has_all = left.answer.is_result and len(replays.user_turns(left)) >= len(said)
+    has_all = source_trace.exchange.is_result and len(replays.user_turns(source_trace)) >= len(said)
     if has_all or not history:
-        it.ledger.judge("fork.source", replays.other_turns(left, source.items))
+        runner.results.check("fork.source", replays.different_turns(source_trace, source.items))
     else:
-        it.ledger.skip("fork.source", "neither the source nor the fork is told whole")
+        runner.results.skip("fork.source", "neither the source nor the fork is told whole")

@@ -1,4 +1,4 @@
-"""`initialize`, and what an agent makes of what it does not know."""
+"""`initialize`, and unknown methods, versions and lines."""
 
 from collections.abc import Iterator
 
@@ -7,143 +7,149 @@ from rekindle.acp.jsonrpc import METHOD_NOT_FOUND, PARSE_ERROR, UNSUPPORTED_VERS
 from rekindle.conformance.peer import Peer
 from rekindle.conformance.report import Fault
 from rekindle.conformance.rules import responses
-from rekindle.conformance.session_runner import HIGHEST_VERSION, Examiner, hello
-from rekindle.conformance.trace import Answer, Json
+from rekindle.conformance.session_runner import HIGHEST_VERSION, SessionRunner, initialize_params
+from rekindle.conformance.trace import Exchange, Json
 from rekindle.jsonvalue import as_array
 
 _UNKNOWN = "_rekindle/check"
-_NO_WAY = "rekindle-check-has-none"
-_UNREADABLE = b'{"jsonrpc": "2.0", "id": '
+_NO_METHOD = "rekindle-check-has-none"
+_INVALID_JSON = b'{"jsonrpc": "2.0", "id": '
 
 
-async def greeting(it: Examiner) -> None:
-    """Judge how an agent introduces itself."""
+async def check_greeting(runner: SessionRunner) -> None:
+    """Check the handshake, and how the agent handles unknown input."""
     try:
-        await it.agent()
+        await runner.processes.current()
     finally:
-        _judge_greeting(it)
-    await _unknown_things(it)
-    await _other_versions(it)
+        _check_handshake(runner)
+    await _check_unknown_messages(runner)
+    await _check_other_versions(runner)
 
 
-def _judge_greeting(it: Examiner) -> None:
-    answer = it.greeting
-    if answer is None or answer.line is None:
+def _check_handshake(runner: SessionRunner) -> None:
+    exchange = runner.processes.handshake
+    if exchange is None or exchange.response is None:
         return
-    if answer.code != UNSUPPORTED_VERSION:  # else it speaks another one, and says so
-        it.ledger.judge("greeting.version", _wrong_version(answer))
-    if answer.is_result:
-        it.ledger.judge("greeting.shape", responses.bad_greeting(answer, it.protocol))
-        it.ledger.judge("greeting.auth", responses.bad_auth_methods(answer, it.protocol))
+    if exchange.code != UNSUPPORTED_VERSION:  # such an agent names the versions that it speaks
+        runner.results.check("greeting.version", _wrong_version(exchange))
+    if exchange.is_result:
+        runner.results.check("greeting.shape", responses.bad_initialize(exchange, runner.protocol))
+        runner.results.check("greeting.auth", responses.bad_auth_methods(exchange, runner.protocol))
 
 
-def _wrong_version(answer: Answer) -> Iterator[Fault]:
-    if not answer.is_result:
-        yield Fault(f"`initialize` fails: {answer.in_words()}", answer.lines)
-    elif not _is_version(answer.result.get("protocolVersion")):
-        yield Fault("the answer to `initialize` has no `protocolVersion`", answer.lines)
+def _wrong_version(exchange: Exchange) -> Iterator[Fault]:
+    if not exchange.is_result:
+        yield Fault(f"`initialize` fails: {exchange.describe()}", exchange.lines)
+    elif not _is_version(exchange.result.get("protocolVersion")):
+        yield Fault("the answer to `initialize` has no `protocolVersion`", exchange.lines)
 
 
 def _is_version(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-async def _unknown_things(it: Examiner) -> None:
-    unknown = await it.probe(_UNKNOWN, {})
+async def _check_unknown_messages(runner: SessionRunner) -> None:
+    unknown = await runner.probe(_UNKNOWN, {})
     faults = responses.not_refused(unknown, METHOD_NOT_FOUND, "an unknown method")
-    it.ledger.judge("greeting.unknown-method", faults)
-    peer = await it.agent()
+    runner.results.check("greeting.unknown-method", faults)
+    peer = await runner.processes.current()
     since = len(peer.lines)
     peer.notify(_UNKNOWN, {"about": "nothing"})
-    # Whoever answers this has read the notification.
-    await it.probe(_UNKNOWN, {})
-    it.ledger.judge("greeting.unknown-notification", _not_ignored(peer, since))
-    if it.protocol > 1:
-        await _gone(it)
-        await _sign_in(it)
+    # A response to this means that the agent has read the notification.
+    await runner.probe(_UNKNOWN, {})
+    runner.results.check("greeting.unknown-notification", _answered_notification(peer, since))
+    if runner.protocol > 1:
+        await _check_removed_methods(runner)
+        await _check_login(runner)
 
 
-def _not_ignored(peer: Peer, since: int) -> Iterator[Fault]:
+def _answered_notification(peer: Peer, since: int) -> Iterator[Fault]:
     lines = peer.lines[since:]
     for line in lines:
-        if not line.is_sent and line.is_answer and line.id is None:
+        if not line.is_sent and line.is_response and line.id is None:
             yield Fault("an unknown notification is answered", (lines[0], line))
-    if how := peer.in_words():
+    if how := peer.describe_exit():
         yield Fault(f"after an unknown notification {how}", (lines[0],))
 
 
-async def _gone(it: Examiner) -> None:
-    session: Json = {"sessionId": "nobody", "cwd": str(it.settings.folder), "mcpServers": []}
-    asked: dict[str, Json] = {
+async def _check_removed_methods(runner: SessionRunner) -> None:
+    session: Json = {"sessionId": "nobody", "cwd": str(runner.settings.folder), "mcpServers": []}
+    removed: dict[str, Json] = {
         methods.LOAD: session,
         methods.SET_MODE: {"sessionId": "nobody", "modeId": "none"},
-        methods.AUTHENTICATE: {"methodId": _NO_WAY},
+        methods.AUTHENTICATE: {"methodId": _NO_METHOD},
     }
-    for method, params in asked.items():
-        answer = await it.probe(method, params)
-        faults = responses.not_refused(answer, METHOD_NOT_FOUND, f"{method}, of version 1,")
-        it.ledger.judge("greeting.gone", faults)
+    for method, params in removed.items():
+        exchange = await runner.probe(method, params)
+        faults = responses.not_refused(exchange, METHOD_NOT_FOUND, f"{method}, of version 1,")
+        runner.results.check("greeting.gone", faults)
 
 
-async def _sign_in(it: Examiner) -> None:
-    """Try to sign in in a way that there is not: no other is harmless."""
-    if it.greeting is None or not as_array(it.greeting.result.get("authMethods")):
-        it.ledger.miss("greeting.login", "the agent names no way to sign in")
+async def _check_login(runner: SessionRunner) -> None:
+    """Log in with an unknown method, because that is the only harmless attempt."""
+    if runner.processes.handshake is None or not as_array(
+        runner.processes.handshake.result.get("authMethods")
+    ):
+        runner.results.not_offered("greeting.login", "the agent names no way to sign in")
         return
-    answer = await it.probe(methods.AUTH_LOGIN, {"methodId": _NO_WAY})
-    it.ledger.judge("greeting.login", responses.not_there(answer))
+    exchange = await runner.probe(methods.AUTH_LOGIN, {"methodId": _NO_METHOD})
+    runner.results.check("greeting.login", responses.missing_method(exchange))
 
 
-async def _other_versions(it: Examiner) -> None:
-    """Ask for odd versions, each in a process of its own: an agent may end for that."""
-    peer = await it.start()
-    request = peer.request(methods.INITIALIZE, hello(str(it.protocol)))
-    odd = await peer.answer(request, it.settings.patience)
-    it.ledger.judge("greeting.odd", _echoed(odd, str(it.protocol)))
+async def _check_other_versions(runner: SessionRunner) -> None:
+    """Ask for invalid versions, each in its own process, because the agent may exit."""
+    peer = await runner.processes.start()
+    request = peer.request(methods.INITIALIZE, initialize_params(str(runner.protocol)))
+    invalid = await peer.response_to(request, runner.settings.timeout)
+    runner.results.check("greeting.odd", _accepted_version(invalid, str(runner.protocol)))
     await peer.kill()
-    peer = await it.start()
-    higher = await it.ask(peer, methods.INITIALIZE, hello(HIGHEST_VERSION))
-    it.ledger.judge("greeting.higher", _not_its_own(higher, it.protocol))
-    own = peer if higher.is_result else await it.agent()
-    await _unreadable(it, own)
+    peer = await runner.processes.start()
+    higher = await runner.processes.ask(
+        peer, methods.INITIALIZE, initialize_params(HIGHEST_VERSION)
+    )
+    runner.results.check("greeting.higher", _wrong_highest_version(higher, runner.protocol))
+    own = peer if higher.is_result else await runner.processes.current()
+    await _check_invalid_json(runner, own)
     await peer.kill()
     if own is not peer:
-        # Who has read what is no JSON may read nothing after it.
-        await it.leave(kill=True)
+        # After invalid JSON, the agent may not read any more.
+        await runner.processes.stop(kill=True)
 
 
-def _echoed(answer: Answer, version: str) -> Iterator[Fault]:
-    if answer.line is None:
-        yield Fault(f"a version that is none: {answer.in_words()}", answer.lines)
-    elif answer.is_result and not _is_version(answer.result.get("protocolVersion")):
-        yield Fault(f"a version that is none, {version!r}, was agreed to", answer.lines)
+def _accepted_version(exchange: Exchange, version: str) -> Iterator[Fault]:
+    if exchange.response is None:
+        yield Fault(f"a version that is none: {exchange.describe()}", exchange.lines)
+    elif exchange.is_result and not _is_version(exchange.result.get("protocolVersion")):
+        yield Fault(f"a version that is none, {version!r}, was agreed to", exchange.lines)
 
 
-def _not_its_own(answer: Answer, spoken: int) -> Iterator[Fault]:
-    version = answer.result.get("protocolVersion")
+def _wrong_highest_version(exchange: Exchange, spoken: int) -> Iterator[Fault]:
+    version = exchange.result.get("protocolVersion")
     if not isinstance(version, int) or isinstance(version, bool):
-        yield Fault(f"a higher version gets none: {answer.in_words()}", answer.lines)
+        yield Fault(f"a higher version gets none: {exchange.describe()}", exchange.lines)
     elif version == HIGHEST_VERSION:
-        yield Fault(f"the agent claims to speak version {version}", answer.lines)
+        yield Fault(f"the agent claims to speak version {version}", exchange.lines)
     elif version < spoken:
-        words = f"a higher version gets {version}, and the agent speaks {spoken}"
-        yield Fault(words, answer.lines)
+        message = f"a higher version gets {version}, and the agent speaks {spoken}"
+        yield Fault(message, exchange.lines)
 
 
-async def _unreadable(it: Examiner, peer: Peer) -> None:
+async def _check_invalid_json(runner: SessionRunner, peer: Peer) -> None:
     since = len(peer.lines)
-    broken = peer.write(_UNREADABLE)
-    # Whoever answers this has read what stands before it.
-    await peer.answer(peer.request(_UNKNOWN, {}), it.settings.patience)
-    heard = [line for line in peer.lines[since:] if not line.is_sent and line.is_answer]
-    errors = [Answer(broken, line) for line in heard if line.id is None]
-    it.ledger.judge("greeting.parse", _unread(peer, errors or [Answer(broken, None)]))
+    broken = peer.write(_INVALID_JSON)
+    # A response to this means that the agent has read the line before it.
+    await peer.response_to(peer.request(_UNKNOWN, {}), runner.settings.timeout)
+    received = [line for line in peer.lines[since:] if not line.is_sent and line.is_response]
+    errors = [Exchange(broken, line) for line in received if line.id is None]
+    runner.results.check(
+        "greeting.parse", _invalid_json_unreported(peer, errors or [Exchange(broken, None)])
+    )
 
 
-def _unread(peer: Peer, answers: list[Answer]) -> Iterator[Fault]:
-    if how := peer.in_words():
-        yield Fault(f"after a line that is no JSON {how}", answers[0].lines)
-    elif answers[0].line is None:
-        yield Fault("a line that is no JSON was not answered", answers[0].lines)
+def _invalid_json_unreported(peer: Peer, exchanges: list[Exchange]) -> Iterator[Fault]:
+    if how := peer.describe_exit():
+        yield Fault(f"after a line that is no JSON {how}", exchanges[0].lines)
+    elif exchanges[0].response is None:
+        yield Fault("a line that is no JSON was not answered", exchanges[0].lines)
     else:
-        yield from responses.not_refused(answers[0], PARSE_ERROR, "a line that is no JSON")
+        yield from responses.not_refused(exchanges[0], PARSE_ERROR, "a line that is no JSON")

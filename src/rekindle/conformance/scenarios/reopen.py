@@ -1,23 +1,22 @@
-"""Sessions that are opened again by another process of the agent.
+"""Sessions that another process of the agent opens again.
 
-The first one ends as clients let it, the second is killed in the midst of a turn: what a clean
-end keeps and a kill loses is a fault of its own.
+The first process exits when its input is closed, the second is killed in a turn. A session that
+survives the first and not the second is a fault of its own.
 """
 
 from collections.abc import Iterator
 
-from rekindle.acp import methods
 from rekindle.acp.jsonrpc import INVALID_PARAMS
 from rekindle.conformance import digest
 from rekindle.conformance.report import Fault, Verdict
-from rekindle.conformance.rules import replays, responses
-from rekindle.conformance.rules.replays import Opening
-from rekindle.conformance.rules.turns import Turn
-from rekindle.conformance.scenarios.list import Listing, listed
+from rekindle.conformance.rules import replays, responses, vocabulary
+from rekindle.conformance.rules.replays import OpeningTrace
+from rekindle.conformance.rules.turns import TurnTrace
+from rekindle.conformance.scenarios.list import Listing, read_list
 from rekindle.conformance.scenarios.prompt import unknown_id
-from rekindle.conformance.scenarios.stop import begin_long
-from rekindle.conformance.session_runner import Examiner, Stopped, Talk
-from rekindle.conformance.trace import Line, updates
+from rekindle.conformance.scenarios.stop import start_long_turn
+from rekindle.conformance.session_runner import CheckedSession, ScenarioStopped, SessionRunner
+from rekindle.conformance.trace import TraceLine, updates
 
 _BAD_CURSORS: tuple[object, ...] = (
     {"type": "nobody-knows-this"},
@@ -29,206 +28,225 @@ _LOST = "the session was lost by the kill"
 _NOT_WHOLE = "what the user said is not told whole anyway"
 
 
-# -- told again -------------------------------------------------------------------------
+# -- load -------------------------------------------------------------------------------
 
 
-async def replay(it: Examiner) -> None:
-    """Judge how a conversation is told again."""
-    if "replay" not in it.offers:
-        raise Stopped("`loadSession` is not offered", Verdict.NOT_OFFERED)
-    if it.protocol == 1:
-        await _refuse_unknown(it, "replay", replayed=True)
-    talk = await it.talk()
-    await it.say(talk)
-    notices = _notices(it, talk)
-    await it.restart(kill=False)
-    first = await it.open(talk, replayed=True)
-    if not it.ledger.judge("replay.works", _lost(it, first, talk)):
-        raise Stopped("the session was lost")
-    said = list(talk.items)
-    _judge_replay(it, first, said, notices)
-    await _judge_list(it, talk)
-    if it.protocol > 1:
-        await _bad_cursors(it, talk)
-    if not await _goes_on(it, talk, "replay"):
-        raise Stopped("after it was told again, no turn could be had")
-    await _cut_off(it, talk)
-    second = await it.open(talk, replayed=True)
+async def check_replay(runner: SessionRunner) -> None:
+    """Check the replay of a session."""
+    if "replay" not in runner.offered:
+        raise ScenarioStopped("`loadSession` is not offered", Verdict.NOT_OFFERED)
+    if runner.protocol == 1:
+        await _check_unknown_session(runner, "replay", replayed=True)
+    session = await runner.prompted_session()
+    await runner.run_turn(session)
+    notices = _find_notices(runner, session)
+    await runner.processes.restart(kill=False)
+    first = await runner.reopen(session, replayed=True)
+    if not runner.results.check("replay.works", _lost_session(runner, first, session)):
+        raise ScenarioStopped("the session was lost")
+    said = list(session.items)
+    _check_replay(runner, first, said, notices)
+    await _check_listed(runner, session)
+    if runner.protocol > 1:
+        await _check_cursors(runner, session)
+    if not await _check_next_turn(runner, session, "replay"):
+        raise ScenarioStopped("after it was told again, no turn could be had")
+    await _kill_in_turn(runner, session)
+    second = await runner.reopen(session, replayed=True)
     if any(replays.lost_turns(first, said)):
-        it.ledger.skip("replay.killed", _NOT_WHOLE)
+        runner.results.skip("replay.killed", _NOT_WHOLE)
     else:
-        await _judge_second(it, talk, second)
-    it.ledger.judge("replay.again", _not_the_same(first, second))
+        await _check_after_kill(runner, session, second)
+    runner.results.check("replay.again", _different_replay(first, second))
     if replays.ids(first):
-        it.ledger.judge("replay.same-ids", replays.other_ids(first, second))
+        runner.results.check("replay.same-ids", replays.changed_ids(first, second))
     else:
-        it.ledger.unseen("replay.same-ids", "what is told again has no ids")
+        runner.results.not_seen("replay.same-ids", "what is told again has no ids")
 
 
-def _notices(it: Examiner, talk: Talk) -> list[Line]:
-    lines = [line for peer in it.peers for line in updates(peer.lines, talk.id)]
-    return [line for line in lines if line.kind == methods.NOTICE]
+def _find_notices(runner: SessionRunner, session: CheckedSession) -> list[TraceLine]:
+    lines = [line for peer in runner.processes.peers for line in updates(peer.lines, session.id)]
+    return [line for line in lines if line.kind == vocabulary.NOTICE]
 
 
-def _judge_replay(
-    it: Examiner, opening: Opening, expected: list[digest.Item], notices: list[Line]
+def _check_replay(
+    runner: SessionRunner,
+    opening: OpeningTrace,
+    expected: list[digest.DigestItem],
+    notices: list[TraceLine],
 ) -> None:
-    judge, protocol = it.ledger.judge, it.protocol
-    judge("replay.whole", replays.not_whole(opening, expected))
-    judge("replay.retained", replays.not_whole(opening, expected))
+    check, protocol = runner.results.check, runner.protocol
+    check("replay.whole", replays.incomplete_replay(opening, expected))
+    check("replay.retained", replays.incomplete_replay(opening, expected))
     if not opening.history:
         for name in ("answer", "session", "user", "ids"):
-            it.ledger.unseen(f"replay.{name}", "nothing of the conversation is told")
+            runner.results.not_seen(f"replay.{name}", "nothing of the conversation is told")
     else:
-        judge("replay.answer", replays.answered_too_soon(opening))
-        judge("replay.user", replays.no_user_turns(opening, expected, protocol))
-        judge("replay.ids", replays.without_ids(opening))
-    judge("replay.session", replays.under_another_id(opening))
-    judge("replay.state", replays.no_state(opening))
+        check("replay.answer", replays.late_replay(opening))
+        check("replay.user", replays.misattributed_prompts(opening, expected, protocol))
+        check("replay.ids", replays.missing_message_ids(opening))
+    check("replay.session", replays.wrong_session_id(opening))
+    check("replay.state", replays.missing_state(opening))
     if notices:
-        judge("replay.notices", replays.replayed_notices(opening, notices))
+        check("replay.notices", replays.replayed_notices(opening, notices))
     else:
-        it.ledger.unseen("replay.notices", "no notice was told before")
+        runner.results.not_seen("replay.notices", "no notice was told before")
 
 
-async def _judge_list(it: Examiner, talk: Talk) -> None:
-    if not it.can("list"):
-        it.ledger.miss("replay.listed", "there is no list that works")
+async def _check_listed(runner: SessionRunner, session: CheckedSession) -> None:
+    if not runner.works("list"):
+        runner.results.not_offered("replay.listed", "there is no list that works")
         return
-    found = await listed(it)
-    if found.is_whole or found.entry(talk.id) is not None:
-        it.ledger.judge("replay.listed", _unlisted(found, talk))
+    found = await read_list(runner)
+    if found.is_whole or found.entry(session.id) is not None:
+        runner.results.check("replay.listed", _not_listed(found, session))
     else:
-        it.ledger.skip("replay.listed", "the list could not be read to its end")
+        runner.results.skip("replay.listed", "the list could not be read to its end")
 
 
-def _unlisted(found: Listing, talk: Talk) -> Iterator[Fault]:
-    if found.entry(talk.id) is None:
-        words = f"session {talk.id} can be told again, and is not listed"
-        yield Fault(words, found.first.lines)
+def _not_listed(found: Listing, session: CheckedSession) -> Iterator[Fault]:
+    if found.entry(session.id) is None:
+        message = f"session {session.id} can be told again, and is not listed"
+        yield Fault(message, found.first.lines)
 
 
-async def _judge_second(it: Examiner, talk: Talk, second: Opening) -> None:
-    """Judge what is told after the kill, and find out whether it was the kill that has cost it."""
-    if any(_lost(it, second, talk)):
-        it.ledger.judge("replay.killed", _lost(it, second, talk))
-        raise Stopped(_LOST)
-    faults = list(replays.lost_turns(second, talk.items))
-    it.ledger.judge("replay.killed", await _by_the_kill(it, talk, second, "replay", faults))
+async def _check_after_kill(
+    runner: SessionRunner, session: CheckedSession, second: OpeningTrace
+) -> None:
+    """Check the replay after the kill, and whether the kill is the reason of a loss."""
+    if any(_lost_session(runner, second, session)):
+        runner.results.check("replay.killed", _lost_session(runner, second, session))
+        raise ScenarioStopped(_LOST)
+    faults = list(replays.lost_turns(second, session.items))
+    runner.results.check(
+        "replay.killed", await _lost_by_kill(runner, session, second, "replay", faults)
+    )
 
 
-def _not_the_same(one: Opening, other: Opening) -> Iterator[Fault]:
+def _different_replay(one: OpeningTrace, other: OpeningTrace) -> Iterator[Fault]:
     first, second = one.items, other.items[: len(one.items)]
-    # What stands behind the last turn may be told of this moment, and not of the conversation.
+    # Text after the last turn may describe the present state, and is not compared.
     if first and second and first[-1].role == second[-1].role == digest.AGENT:
-        shorter, longer = sorted((first[-1].words, second[-1].words), key=len)
+        shorter, longer = sorted((first[-1].text, second[-1].text), key=len)
         if longer.startswith(shorter):
             first, second = first[:-1], second[:-1]
-    if words := digest.difference(first, second):
-        shown = (*one.answer.lines, *other.answer.lines)
-        yield Fault(f"the second replay is not as the first: {words}", shown)
+    if message := digest.find_difference(first, second):
+        shown = (*one.exchange.lines, *other.exchange.lines)
+        yield Fault(f"the second replay is not as the first: {message}", shown)
 
 
-async def _bad_cursors(it: Examiner, talk: Talk) -> None:
-    method, params = it.again(talk, replayed=True)
+async def _check_cursors(runner: SessionRunner, session: CheckedSession) -> None:
+    method, params = runner.reopen_request(session, replayed=True)
     for cursor in _BAD_CURSORS:
-        answer = await it.probe(method, params | {"replayFrom": cursor})
-        faults = responses.not_refused(answer, INVALID_PARAMS, f"the cursor {cursor}")
-        it.ledger.judge("replay.cursor", faults)
+        exchange = await runner.probe(method, params | {"replayFrom": cursor})
+        faults = responses.not_refused(exchange, INVALID_PARAMS, f"the cursor {cursor}")
+        runner.results.check("replay.cursor", faults)
 
 
-# -- resumed ----------------------------------------------------------------------------
+# -- resume -----------------------------------------------------------------------------
 
 
-async def resume(it: Examiner) -> None:
-    """Judge how a session is opened without being told."""
-    if "resume" not in it.offers:
-        raise Stopped("`session/resume` is not offered", Verdict.NOT_OFFERED)
-    await _refuse_unknown(it, "resume", replayed=False)
-    talk = await it.talk()
-    await it.say(talk)
-    said = list(talk.items)
-    await it.restart(kill=False)
-    opening = await it.open(talk, replayed=False)
-    works = responses.not_an_object(opening.answer, or_null=True)
-    if not it.ledger.judge("resume.works", works):
-        raise Stopped("the session was lost")
-    it.ledger.judge("resume.silent", replays.told_unasked(opening, talk.items))
-    it.ledger.judge("resume.state", replays.no_state(opening))
-    if not await _goes_on(it, talk, "resume"):
-        raise Stopped("after it was resumed, no turn could be had")
-    await _cut_off(it, talk)
-    again = await it.open(talk, replayed=False)
-    killed = responses.not_an_object(again.answer, or_null=True)
-    if it.ledger.judge("resume.killed", killed) and "replay" in it.offers:
-        await _judge_memory(it, talk, said)
+async def check_resume(runner: SessionRunner) -> None:
+    """Check sessions that are opened without a replay."""
+    if "resume" not in runner.offered:
+        raise ScenarioStopped("`session/resume` is not offered", Verdict.NOT_OFFERED)
+    await _check_unknown_session(runner, "resume", replayed=False)
+    session = await runner.prompted_session()
+    await runner.run_turn(session)
+    said = list(session.items)
+    await runner.processes.restart(kill=False)
+    opening = await runner.reopen(session, replayed=False)
+    works = responses.not_an_object(opening.exchange, or_null=True)
+    if not runner.results.check("resume.works", works):
+        raise ScenarioStopped("the session was lost")
+    runner.results.check("resume.silent", replays.unrequested_replay(opening, session.items))
+    runner.results.check("resume.state", replays.missing_state(opening))
+    if not await _check_next_turn(runner, session, "resume"):
+        raise ScenarioStopped("after it was resumed, no turn could be had")
+    await _kill_in_turn(runner, session)
+    again = await runner.reopen(session, replayed=False)
+    killed = responses.not_an_object(again.exchange, or_null=True)
+    if runner.results.check("resume.killed", killed) and "replay" in runner.offered:
+        await _check_memory(runner, session, said)
 
 
-async def _judge_memory(it: Examiner, talk: Talk, said: list[digest.Item]) -> None:
-    """See by a replay whether what was said after the resume is there."""
-    told = await it.open(talk, replayed=True)
-    if told.answer.is_refused or any(replays.lost_turns(told, said)):
-        return  # it may be open already; and what is told may never be whole
-    faults = list(replays.lost_turns(told, talk.items))
-    it.ledger.judge("resume.killed", await _by_the_kill(it, talk, told, "resume", faults))
+async def _check_memory(
+    runner: SessionRunner, session: CheckedSession, said: list[digest.DigestItem]
+) -> None:
+    """Check by a replay that the agent has kept the turn after the resume."""
+    opening = await runner.reopen(session, replayed=True)
+    if opening.exchange.is_refused or any(replays.lost_turns(opening, said)):
+        return  # the session may be open already, and a replay may never be complete
+    faults = list(replays.lost_turns(opening, session.items))
+    runner.results.check(
+        "resume.killed", await _lost_by_kill(runner, session, opening, "resume", faults)
+    )
 
 
-# -- what both do -----------------------------------------------------------------------
+# -- both -------------------------------------------------------------------------------
 
 
-async def _refuse_unknown(it: Examiner, scenario: str, *, replayed: bool) -> None:
-    """Judge how a session is opened that there is not."""
-    nobody = Talk(unknown_id(), it.folder(), [])
-    method, params = it.again(nobody, replayed=replayed)
-    answer = await it.probe(method, params)
-    it.ledger.judge(f"{scenario}.unknown", responses.not_refused(answer, what="an unknown session"))
-    it.unknown.append(answer)
+async def _check_unknown_session(runner: SessionRunner, scenario: str, *, replayed: bool) -> None:
+    """Check that an unknown session is refused."""
+    unknown = CheckedSession(unknown_id(), runner.make_folder(), [])
+    method, params = runner.reopen_request(unknown, replayed=replayed)
+    exchange = await runner.probe(method, params)
+    runner.results.check(
+        f"{scenario}.unknown", responses.not_refused(exchange, what="an unknown session")
+    )
+    runner.observed.unknown_sessions.append(exchange)
 
 
-def _lost(it: Examiner, opening: Opening, talk: Talk) -> Iterator[Fault]:
-    """Find that a session cannot be told again. Version 2 tells what the agent has kept."""
-    if opening.answer.is_refused:
-        words = f"the session is lost: {opening.answer.in_words()}"
-        yield Fault(words, opening.answer.lines)
-    elif it.protocol == 1 and talk.items and not opening.history:
-        yield Fault("the session is lost: nothing of it is told", opening.answer.lines)
+def _lost_session(
+    runner: SessionRunner, opening: OpeningTrace, session: CheckedSession
+) -> Iterator[Fault]:
+    """Find a session without a replay. In version 2 the agent decides how much it keeps."""
+    if opening.exchange.is_refused:
+        message = f"the session is lost: {opening.exchange.describe()}"
+        yield Fault(message, opening.exchange.lines)
+    elif runner.protocol == 1 and session.items and not opening.history:
+        yield Fault("the session is lost: nothing of it is told", opening.exchange.lines)
 
 
-async def _goes_on(it: Examiner, talk: Talk, scenario: str) -> bool:
-    """Have another turn; tell whether that was possible."""
-    turn = await it.prompt(talk.id, it.settings.prompt)
-    talk.items += digest.of_turn(it.settings.prompt, turn.updates)
-    return it.ledger.judge(f"{scenario}.goes-on", stuck(turn))
+async def _check_next_turn(runner: SessionRunner, session: CheckedSession, scenario: str) -> bool:
+    """Run another turn, and return whether that worked."""
+    turn = await runner.prompt(session.id, runner.settings.prompt)
+    session.items += digest.digest_turn(runner.settings.prompt, turn.updates)
+    return runner.results.check(f"{scenario}.goes-on", incomplete_turn(turn))
 
 
-def stuck(turn: Turn) -> Iterator[Fault]:
-    """Judge a turn that only has to be had."""
-    if not turn.is_had:
-        yield Fault(f"a prompt does not work: {turn.in_words()}", turn.answer.lines)
+def incomplete_turn(turn: TurnTrace) -> Iterator[Fault]:
+    """Check that a turn has ended without an error."""
+    if not turn.is_complete:
+        yield Fault(f"a prompt does not work: {turn.describe()}", turn.exchange.lines)
 
 
-async def _cut_off(it: Examiner, talk: Talk) -> None:
-    """Kill the agent while it is at work, and start it again."""
-    await begin_long(it, talk)
-    await it.restart(kill=True)
+async def _kill_in_turn(runner: SessionRunner, session: CheckedSession) -> None:
+    """Kill the agent in a turn, and start it again."""
+    await start_long_turn(runner, session)
+    await runner.processes.restart(kill=True)
 
 
-async def _by_the_kill(
-    it: Examiner, talk: Talk, told: Opening, scenario: str, faults: list[Fault]
+async def _lost_by_kill(
+    runner: SessionRunner,
+    session: CheckedSession,
+    replayed_opening: OpeningTrace,
+    scenario: str,
+    faults: list[Fault],
 ) -> list[Fault]:
-    """Return what was lost by a kill, of what is missing.
+    """Return the faults that a kill has caused.
 
-    It may be the turn after the opening that is not kept, kill or no kill. So another one is had,
-    and the agent ends as it should.
+    The agent may lose every turn after a reopening, with or without a kill. So another turn is
+    run, and the agent exits normally. If that turn is lost too, the kill is not the reason.
     """
     if not faults:
         return []
-    turn = await it.prompt(talk.id, it.settings.prompt)
-    expected = [*told.items, *digest.of_turn(it.settings.prompt, turn.updates)]
-    await it.restart(kill=False)
-    opening = await it.open(talk, replayed=True)
+    turn = await runner.prompt(session.id, runner.settings.prompt)
+    expected = [*replayed_opening.items, *digest.digest_turn(runner.settings.prompt, turn.updates)]
+    await runner.processes.restart(kill=False)
+    opening = await runner.reopen(session, replayed=True)
     kept = list(replays.lost_turns(opening, expected))
-    if not turn.is_had or not kept:
+    if not turn.is_complete or not kept:
         return faults
-    it.ledger.judge(f"{scenario}.goes-on", kept)
+    runner.results.check(f"{scenario}.goes-on", kept)
     return []

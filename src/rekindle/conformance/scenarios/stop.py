@@ -1,4 +1,4 @@
-"""Turns that are ended before their time: by `session/cancel`, and by `session/close`."""
+"""Turns that the client stops, with `session/cancel` or `session/close`."""
 
 from collections.abc import Callable, Iterator
 
@@ -7,176 +7,182 @@ from msgspec import Struct
 from rekindle.acp import methods
 from rekindle.conformance.peer import Peer
 from rekindle.conformance.report import Fault, Verdict
-from rekindle.conformance.rules import names, responses, turns
-from rekindle.conformance.rules.turns import Turn
+from rekindle.conformance.rules import responses, turns, vocabulary
+from rekindle.conformance.rules.turns import TurnTrace
 from rekindle.conformance.scenarios.prompt import unknown_id
-from rekindle.conformance.session_runner import Examiner, Stopped, Talk
-from rekindle.conformance.trace import Answer, Line, updates
+from rekindle.conformance.session_runner import CheckedSession, ScenarioStopped, SessionRunner
+from rekindle.conformance.trace import Exchange, TraceLine, updates
 
-_FIRST_SIGN = 2.0
-# A turn that ends so soon after it was to be stopped may have been at its end anyway.
-_TOO_SOON = 1.0
+_FIRST_UPDATE_TIMEOUT = 2.0
+# A turn that ends sooner than this after the stop may have ended by itself.
+_MIN_SECONDS = 1.0
 _TOO_SHORT = "the turn was over too soon to be stopped: give a longer one with --long-prompt"
-_NOT_TAKEN = "the prompt was withdrawn before it became a message, as it may be"
+_WITHDRAWN = "the prompt was withdrawn before it became a message, as it may be"
 
-_SIGNS = names.CONVERSATION - names.USER_MESSAGES
+_ACTIVITY = vocabulary.CONVERSATION - vocabulary.USER_MESSAGES
 
-Stop = Callable[[Peer, Talk], Line]
+StopTurn = Callable[[Peer, CheckedSession], TraceLine]
 
 
-class _Stopping(Struct, frozen=True):
-    """A long turn, and what was to stop it; None if it was over before."""
+class _StoppedTurn(Struct, frozen=True):
+    """A long turn, and the line that stopped it; None if the turn had ended before."""
 
     peer: Peer
-    turn: Turn
-    stop: Line | None
+    turn: TurnTrace
+    stop: TraceLine | None
 
     @property
-    def may_be_over(self) -> bool:
-        """Whether it may have come to its end by itself, in the moment in which it was stopped."""
+    def may_have_ended(self) -> bool:
+        """Whether the turn may have ended by itself, before the stop could take effect."""
         turn = self.turn
         if self.stop is None:
             return True
-        if turn.end is None or turn.answer.is_refused or turn.stop_reason == "cancelled":
+        if turn.end is None or turn.exchange.is_refused or turn.stop_reason == "cancelled":
             return False
-        return turn.end.at - self.stop.at < _TOO_SOON
+        return turn.end.at - self.stop.at < _MIN_SECONDS
 
     @property
     def seconds(self) -> float:
-        """How long it lasted."""
-        return self.turn.end.at - self.turn.answer.request.at if self.turn.end else 0.0
+        """The duration of the turn."""
+        return self.turn.end.at - self.turn.exchange.request.at if self.turn.end else 0.0
 
 
-async def begin_long(it: Examiner, talk: Talk) -> tuple[Peer, Line]:
-    """Begin a turn that lasts, and return when it has begun."""
-    await it.prove_turns()
-    peer, request = await it.begin(talk.id, it.settings.long_prompt)
+async def start_long_turn(runner: SessionRunner, session: CheckedSession) -> tuple[Peer, TraceLine]:
+    """Start a long turn, and return after its first update."""
+    await runner.require_turns()
+    peer, request = await runner.start_turn(session.id, runner.settings.long_prompt)
     since = peer.lines.index(request)
 
-    def is_sign(line: Line) -> bool:
-        is_update = line.session_id == talk.id and line.kind in _SIGNS
-        return is_update or (line.is_answer and it.protocol == 1 and line.id == request.id)
+    def is_activity(line: TraceLine) -> bool:
+        is_update = line.session_id == session.id and line.kind in _ACTIVITY
+        return is_update or (line.is_response and runner.protocol == 1 and line.id == request.id)
 
-    await peer.first(is_sign, since, min(_FIRST_SIGN, it.settings.patience))
-    if it.protocol > 1:
-        # A prompt that is no message yet has nothing to cancel.
-        await peer.answer(request, it.settings.patience)
+    await peer.wait_for(is_activity, since, min(_FIRST_UPDATE_TIMEOUT, runner.settings.timeout))
+    if runner.protocol > 1:
+        # A prompt that is not a message yet has no turn to cancel.
+        await peer.response_to(request, runner.settings.timeout)
     return peer, request
 
 
-async def _stopped(it: Examiner, stop: Stop) -> _Stopping:
-    """Stop a turn while it lasts. Raises Stopped if none lasts long enough.
+async def _stop_turn(runner: SessionRunner, stop: StopTurn) -> _StoppedTurn:
+    """Stop a turn while it runs. Raises ScenarioStopped if none runs long enough.
 
-    A turn that ends right after it was stopped, and not as `cancelled`, may have been over by
-    itself. So another one is stopped, a while after the time at which the first was over.
+    A turn that ends right after the stop, and not as `cancelled`, may have ended by itself. Then
+    another turn is stopped, some time after the first one's duration.
     """
-    first = await _try(it, stop, 0.0)
-    last = await _try(it, stop, first.seconds + _TOO_SOON) if first.may_be_over else first
+    first = await _try_to_stop(runner, stop, 0.0)
+    last = (
+        await _try_to_stop(runner, stop, first.seconds + _MIN_SECONDS)
+        if first.may_have_ended
+        else first
+    )
     if last.stop is None:
-        raise Stopped(_TOO_SHORT)
-    if turns.is_uninserted(last.turn, it.protocol):
-        raise Stopped(_NOT_TAKEN)
+        raise ScenarioStopped(_TOO_SHORT)
+    if turns.was_withdrawn(last.turn, runner.protocol):
+        raise ScenarioStopped(_WITHDRAWN)
     return last
 
 
-async def _try(it: Examiner, stop: Stop, least: float) -> _Stopping:
-    talk = await it.new(it.folder())
-    peer, request = await begin_long(it, talk)
+async def _try_to_stop(runner: SessionRunner, stop: StopTurn, least: float) -> _StoppedTurn:
+    session = await runner.new_session(runner.make_folder())
+    peer, request = await start_long_turn(runner, session)
     left = least - (peer.now - request.at)
-    is_over = left > 0 and await it.end_of_turn(peer, request, left) is not None
-    line = None if is_over else stop(peer, talk)
-    turn = await it.finish(peer, request, is_cancelled=True)
+    is_over = left > 0 and await runner.wait_for_turn_end(peer, request, left) is not None
+    line = None if is_over else stop(peer, session)
+    turn = await runner.finish_turn(peer, request, is_cancelled=True)
     if line is not None and turn.end is not None and turn.end.at <= line.at:
         line = None
-    return _Stopping(peer, turn, line)
+    return _StoppedTurn(peer, turn, line)
 
 
-def _rest(stopping: _Stopping, since: Line) -> list[Line]:
-    lines = stopping.peer.lines
+def _lines_after(stopped: _StoppedTurn, since: TraceLine) -> list[TraceLine]:
+    lines = stopped.peer.lines
     return [it for it in lines[lines.index(since) + 1 :] if not it.is_sent]
 
 
 # -- session/cancel ---------------------------------------------------------------------
 
 
-async def cancel(it: Examiner) -> None:
-    """Judge a turn that is cancelled, and the session after it."""
-    stopping = await _stopped(
-        it, lambda peer, talk: peer.notify(methods.CANCEL, {"sessionId": talk.id})
+async def check_cancel(runner: SessionRunner) -> None:
+    """Check a turn that is cancelled, and the next prompt of the session."""
+    stopped = await _stop_turn(
+        runner, lambda peer, session: peer.notify(methods.CANCEL, {"sessionId": session.id})
     )
-    turn, peer = stopping.turn, stopping.peer
-    it.ledger.judge("cancel.ends", turns.not_cancelled(turn))
+    turn, peer = stopped.turn, stopped.peer
+    runner.results.check("cancel.ends", turns.not_cancelled(turn))
     if turn.end is None:
-        raise Stopped("the cancelled turn did not end")
-    await peer.settle(turn.session_id, it.settings.settling)
-    late = turns.late_messages(_rest(stopping, turn.end), turn, it.protocol)
-    it.ledger.judge("cancel.over", late)
-    following = await it.prompt(turn.session_id, it.settings.prompt)
-    it.ledger.judge("cancel.next", _refused_next(following))
+        raise ScenarioStopped("the cancelled turn did not end")
+    await peer.wait_until_quiet(turn.session_id, runner.settings.quiet_seconds)
+    late = turns.late_messages(_lines_after(stopped, turn.end), turn, runner.protocol)
+    runner.results.check("cancel.over", late)
+    following = await runner.prompt(turn.session_id, runner.settings.prompt)
+    runner.results.check("cancel.next", _failed_next_prompt(following))
 
 
-def _refused_next(had: Turn) -> Iterator[Fault]:
-    if not had.is_had or had.stop_reason == "cancelled":
-        words = f"the prompt after a cancelled one does not work: {had.in_words()}"
-        yield Fault(words, had.answer.lines)
+def _failed_next_prompt(turn: TurnTrace) -> Iterator[Fault]:
+    if not turn.is_complete or turn.stop_reason == "cancelled":
+        message = f"the prompt after a cancelled one does not work: {turn.describe()}"
+        yield Fault(message, turn.exchange.lines)
 
 
 # -- session/close ----------------------------------------------------------------------
 
 
-async def close(it: Examiner) -> None:
-    """Judge closing."""
-    if "close" not in it.offers:
-        raise Stopped("`session/close` is not offered", Verdict.NOT_OFFERED)
-    unknown = await it.probe(methods.CLOSE, {"sessionId": unknown_id()})
-    it.ledger.judge("close.unknown", responses.not_an_object(unknown))
-    idle = await it.new(it.folder())
-    closed = await it.call(methods.CLOSE, {"sessionId": idle.id})
-    if not it.ledger.judge("close.works", responses.not_an_object(closed)):
-        raise Stopped("`session/close` does not work")
-    await _at_rest(it)
-    await _at_work(it)
+async def check_close(runner: SessionRunner) -> None:
+    """Check how sessions are closed, idle and in a turn."""
+    if "close" not in runner.offered:
+        raise ScenarioStopped("`session/close` is not offered", Verdict.NOT_OFFERED)
+    unknown = await runner.probe(methods.CLOSE, {"sessionId": unknown_id()})
+    runner.results.check("close.unknown", responses.not_an_object(unknown))
+    idle = await runner.new_session(runner.make_folder())
+    closed = await runner.call(methods.CLOSE, {"sessionId": idle.id})
+    if not runner.results.check("close.works", responses.not_an_object(closed)):
+        raise ScenarioStopped("`session/close` does not work")
+    await _close_idle(runner)
+    await _close_working(runner)
 
 
-async def _at_rest(it: Examiner) -> None:
-    talk = await it.talk()
-    if it.reopens:
-        await it.call(methods.CLOSE, {"sessionId": talk.id})
-        opening = await it.open(talk, replayed="replay" in it.offers)
-        it.ledger.judge("close.keeps", responses.not_an_object(opening.answer, or_null=True))
+async def _close_idle(runner: SessionRunner) -> None:
+    session = await runner.prompted_session()
+    if runner.can_reopen:
+        await runner.call(methods.CLOSE, {"sessionId": session.id})
+        opening = await runner.reopen(session, replayed="replay" in runner.offered)
+        runner.results.check("close.keeps", responses.not_an_object(opening.exchange, or_null=True))
     else:
-        it.ledger.miss("close.keeps", "the agent offers no way to open it again")
-    await it.call(methods.CLOSE, {"sessionId": talk.id})
-    prompt = [{"type": "text", "text": it.settings.prompt}]
-    refused = await it.probe(methods.PROMPT, {"sessionId": talk.id, "prompt": prompt})
-    it.ledger.judge("close.frees", responses.not_refused(refused, what="a prompt after the close"))
-    await it.let_end(refused)
-
-
-async def _at_work(it: Examiner) -> None:
-    stopping = await _stopped(
-        it, lambda peer, talk: peer.request(methods.CLOSE, {"sessionId": talk.id})
+        runner.results.not_offered("close.keeps", "the agent offers no way to open it again")
+    await runner.call(methods.CLOSE, {"sessionId": session.id})
+    prompt = [{"type": "text", "text": runner.settings.prompt}]
+    refused = await runner.probe(methods.PROMPT, {"sessionId": session.id, "prompt": prompt})
+    runner.results.check(
+        "close.frees", responses.not_refused(refused, what="a prompt after the close")
     )
-    turn, peer = stopping.turn, stopping.peer
-    assert stopping.stop is not None  # noqa: S101 - `_stopped` has seen to that
-    answer = await peer.answer(stopping.stop, it.settings.patience)
-    it.asked.append((peer, answer))
-    it.ledger.judge("close.cancels", turns.not_cancelled(turn))
-    if answer.line is None or it.protocol == 1:
+    await runner.wait_for_stray_turn(refused)
+
+
+async def _close_working(runner: SessionRunner) -> None:
+    stopped = await _stop_turn(
+        runner, lambda peer, session: peer.request(methods.CLOSE, {"sessionId": session.id})
+    )
+    turn, peer = stopped.turn, stopped.peer
+    assert stopped.stop is not None  # noqa: S101 - otherwise `_stop_turn` has raised
+    exchange = await peer.response_to(stopped.stop, runner.settings.timeout)
+    runner.processes.requests.append((peer, exchange))
+    runner.results.check("close.cancels", turns.not_cancelled(turn))
+    if exchange.response is None or runner.protocol == 1:
         return
-    await peer.settle(turn.session_id, it.settings.settling)
-    it.ledger.judge("close.cancels", _ended_late(peer, turn.end, answer))
-    told_late = updates(_rest(stopping, answer.line), turn.session_id)
-    it.ledger.judge("close.silent", (_told_late(it, answer) for it in told_late))
+    await peer.wait_until_quiet(turn.session_id, runner.settings.quiet_seconds)
+    runner.results.check("close.cancels", _late_end(peer, turn.end, exchange))
+    late = updates(_lines_after(stopped, exchange.response), turn.session_id)
+    runner.results.check("close.silent", (_late_update(line, exchange) for line in late))
 
 
-def _ended_late(peer: Peer, end: Line | None, answer: Answer) -> Iterator[Fault]:
-    if end is None or answer.line is None:
+def _late_end(peer: Peer, end: TraceLine | None, exchange: Exchange) -> Iterator[Fault]:
+    if end is None or exchange.response is None:
         return
-    if peer.lines.index(end) > peer.lines.index(answer.line):
-        words = "the turn was still running when `session/close` was answered"
-        yield Fault(words, (*answer.lines, end))
+    if peer.lines.index(end) > peer.lines.index(exchange.response):
+        message = "the turn was still running when `session/close` was answered"
+        yield Fault(message, (*exchange.lines, end))
 
 
-def _told_late(line: Line, answer: Answer) -> Fault:
-    return Fault(f"{line.kind} came after the session was closed", (*answer.lines, line))
+def _late_update(line: TraceLine, exchange: Exchange) -> Fault:
+    return Fault(f"{line.kind} came after the session was closed", (*exchange.lines, line))

@@ -1,7 +1,7 @@
-"""Where Claude Code keeps things: sessions by project, sub-agents and long outputs beside them.
+"""Where Claude Code keeps its files: sessions by project, with sub-agents and outputs beside them.
 
-The name of a project's folder is made of its path, but not the other way round: many paths make
-the same name. So a folder is found by its name, and what it belongs to is told by the records.
+The name of a project's folder is computed from its path, and several paths have the same name. So
+the path of a project is read from the records, and the name is only used to find the folder.
 """
 
 import re
@@ -9,38 +9,40 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from rekindle.importers.base import Found
-from rekindle.importers.scan import beginning, each, files_in, folders_in, found_in
-from rekindle.importers.validate import sound_name
+from rekindle.importers.base import FoundSession
+from rekindle.importers.scan import found_session, list_files, list_folders, read_head, scan_each
+from rekindle.importers.validate import valid_id
 
-_LONGEST_NAME = 200
-_LARGEST_OUTPUT = 16 * 1024 * 1024
-_OTHER = re.compile("[^A-Za-z0-9]")
+_MAX_NAME_LENGTH = 200
+_MAX_OUTPUT_BYTES = 16 * 1024 * 1024
+_REPLACED = re.compile("[^A-Za-z0-9]")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_SIGNS = (b'"sessionId"', b'"parentUuid"', b'"leafUuid"', b'"isSidechain"')
-# Codex wraps each of its records in a payload, and Gemini CLI begins with the project.
-_OTHERS = (b'"payload"', b'"projectHash"')
-_DEEPEST = 4
+_OWN_FIELDS = (b'"sessionId"', b'"parentUuid"', b'"leafUuid"', b'"isSidechain"')
+# Codex wraps its records in a payload, and Gemini CLI's files begin with the project.
+_FOREIGN_FIELDS = (b'"payload"', b'"projectHash"')
+_MAX_DEPTH = 4
 
 
 def folders(environ: Mapping[str, str], home: Path) -> list[Path]:
-    """Return where its sessions are."""
-    told = environ.get("CLAUDE_CONFIG_DIR")
+    """Return the folders that contain the projects."""
+    configured = environ.get("CLAUDE_CONFIG_DIR")
     config = environ.get("XDG_CONFIG_HOME")
-    usual = [home / ".claude", (Path(config) if config else home / ".config") / "claude"]
-    return [it / "projects" for it in ([Path(told).expanduser()] if told else usual)]
+    default = [home / ".claude", (Path(config) if config else home / ".config") / "claude"]
+    roots = [Path(configured).expanduser()] if configured else default
+    return [root / "projects" for root in roots]
 
 
 def folder_name(cwd: str) -> str:
     """Return the name of a project's folder."""
-    # One sign for each unit of UTF-16, as JavaScript counts.
+    # JavaScript replaces each UTF-16 code unit, not each character.
     units = cwd.encode("utf-16-le", "surrogatepass")
-    name = _OTHER.sub("-", "".join(map(chr, memoryview(units).cast("H"))))
-    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}-{_hash(units)}"
+    name = _REPLACED.sub("-", "".join(map(chr, memoryview(units).cast("H"))))
+    return name if len(name) <= _MAX_NAME_LENGTH else f"{name[:_MAX_NAME_LENGTH]}-{_hash(units)}"
 
 
 def _hash(units: bytes) -> str:
+    """Return the hash that Claude Code appends to long names, in base 36."""
     value = 0
     for unit in memoryview(units).cast("H"):
         value = (value * 31 + unit) & 0xFFFFFFFF
@@ -52,100 +54,102 @@ def _hash(units: bytes) -> str:
     return digits or "0"
 
 
-def find(path: Path, cwd: str | None) -> Iterator[Found]:
-    """Yield the sessions of a file or below a folder."""
+def find(path: Path, cwd: str | None) -> Iterator[FoundSession]:
+    """Yield the sessions in a file or below a folder."""
     if path.is_file():
         if path.suffix == ".jsonl":
-            yield from _of_file(path, is_sure=False)
+            yield from _in_file(path, is_trusted=False)
         return
     projects = path / "projects" if (path / "projects").is_dir() else path
     is_home = projects.name == "projects"
     if cwd is not None and is_home:
-        yield from each([projects / folder_name(cwd)], partial(_of_folder, is_sure=True))
+        yield from scan_each([projects / folder_name(cwd)], partial(_in_folder, is_trusted=True))
         return
-    yield from _of_folder(projects, is_sure=False)
-    for folder in folders_in(projects):
-        # What lies elsewhere may be anything.
-        is_sure = is_home or folder.name.startswith("-")
-        yield from each([folder], partial(_of_folder, is_sure=is_sure))
+    yield from _in_folder(projects, is_trusted=False)
+    for folder in list_folders(projects):
+        # Elsewhere, a folder may contain files of any other program.
+        is_trusted = is_home or folder.name.startswith("-")
+        yield from scan_each([folder], partial(_in_folder, is_trusted=is_trusted))
 
 
-def _of_folder(folder: Path, *, is_sure: bool) -> Iterator[Found]:
-    yield from each(files_in(folder, ".jsonl"), partial(_of_file, is_sure=is_sure))
+def _in_folder(folder: Path, *, is_trusted: bool) -> Iterator[FoundSession]:
+    yield from scan_each(list_files(folder, ".jsonl"), partial(_in_file, is_trusted=is_trusted))
 
 
-def _of_file(path: Path, *, is_sure: bool) -> Iterator[Found]:
-    if path.is_file() and (is_sure or _is_its(path)):
-        yield found_in([path], is_child=is_agents(path))
-        yield from each([path.with_suffix("") / "subagents"], _of_agents)
+def _in_file(path: Path, *, is_trusted: bool) -> Iterator[FoundSession]:
+    """Yield the session in a file, and its sub-agents. An untrusted file is inspected first."""
+    if path.is_file() and (is_trusted or _is_claude_file(path)):
+        yield found_session([path], is_child=is_agent_file(path))
+        yield from scan_each([path.with_suffix("") / "subagents"], _in_agents_folder)
 
 
-def _of_agents(folder: Path, depth: int = 1) -> Iterator[Found]:
-    """Yield the sub-agents of a session; those that work on one thing have a folder."""
-    files = filter(is_agents, files_in(folder, ".jsonl"))
-    yield from each(files, partial(_of_file, is_sure=True))
-    if depth < _DEEPEST:
-        yield from each(folders_in(folder), partial(_of_agents, depth=depth + 1))
+def _in_agents_folder(folder: Path, depth: int = 1) -> Iterator[FoundSession]:
+    """Yield the sub-agents of a session. A group that works together has its own folder."""
+    files = filter(is_agent_file, list_files(folder, ".jsonl"))
+    yield from scan_each(files, partial(_in_file, is_trusted=True))
+    if depth < _MAX_DEPTH:
+        yield from scan_each(list_folders(folder), partial(_in_agents_folder, depth=depth + 1))
 
 
-def _is_its(path: Path) -> bool:
-    """Tell whether a file is one of its own, by how it begins."""
-    begin = beginning(path)
-    first = begin.partition(b"\n")[0]
-    return any(it in begin for it in _SIGNS) and not any(it in first for it in _OTHERS)
+def _is_claude_file(path: Path) -> bool:
+    """Return whether the first bytes of a file look like Claude Code's records."""
+    head = read_head(path)
+    first_line = head.partition(b"\n")[0]
+    is_own = any(field in head for field in _OWN_FIELDS)
+    return is_own and not any(field in first_line for field in _FOREIGN_FIELDS)
 
 
-def is_agents(path: Path) -> bool:
-    """Tell whether a file is that of a sub-agent, by its name."""
+def is_agent_file(path: Path) -> bool:
+    """Return whether a file belongs to a sub-agent, by its name."""
     return path.stem.startswith("agent-")
 
 
-def session_id_of(path: Path, told: str | None) -> str:
-    """Return the id of a session: the file's name, unless somebody has given it another."""
-    is_its_own = _UUID.fullmatch(path.stem.lower()) or told is None
-    return path.stem if is_its_own else sound_name(told or "")
+def session_id_of(path: Path, recorded: str | None) -> str:
+    """Return the id of a session: the name of its file, unless the file has been renamed."""
+    is_original = _UUID.fullmatch(path.stem.lower()) or recorded is None
+    return path.stem if is_original else valid_id(recorded or "")
 
 
-def parent_of_agent(path: Path, told: str | None) -> str | None:
-    """Return the session that a sub-agent belongs to: by its place, else by what it says."""
-    owner = _owner(path)
+def parent_of_agent(path: Path, recorded: str | None) -> str | None:
+    """Return the session that a sub-agent belongs to, by its folder or by its records."""
+    owner = _session_folder(path)
     if owner is not None:
         return owner.name
-    return sound_name(told) if told is not None else None
+    return valid_id(recorded) if recorded is not None else None
 
 
 def child_id(session_id: str, agent_id: str) -> str:
-    """Return the id of a sub-agent's session: agents' own ids are the same in several."""
-    return f"{session_id}.agent-{sound_name(agent_id).removeprefix('agent-')}"
+    """Return the id of a sub-agent's session. The agents' own ids are not unique."""
+    return f"{session_id}.agent-{valid_id(agent_id).removeprefix('agent-')}"
 
 
 def agent_id_of(path: Path) -> str:
-    """Return what a sub-agent is called; where several work on one thing, with its name."""
-    owner = _owner(path)
+    """Return the id of a sub-agent, prefixed with its group if several work together."""
+    owner = _session_folder(path)
     between = path.parent.relative_to(owner / "subagents").parts if owner is not None else ()
     return ".".join([*between[1:], path.stem.removeprefix("agent-")])
 
 
-def _owner(path: Path) -> Path | None:
-    """Return the folder beside the session that a sub-agent's file lies in."""
-    for folder in list(path.parents)[:_DEEPEST]:
+def _session_folder(path: Path) -> Path | None:
+    """Return the session's folder that contains a sub-agent's file."""
+    for folder in list(path.parents)[:_MAX_DEPTH]:
         if folder.name == "subagents":
             return folder.parent
     return None
 
 
-def read_output(session: Path, named: str) -> str | None:
-    """Read an output that is in a file of its own, if it lies in the session's own folder.
+def read_output(session: Path, given: str) -> str | None:
+    """Return an output that is in a file of its own in the session's folder; None if it is gone.
 
-    Only the last part of its name counts: whatever a record says, no other file is read.
+    Only the last part of the given path is used, so a record cannot make this read another file.
     """
-    owner = _owner(session) or session.with_suffix("")
-    name = re.split(r"[/\\]", named)[-1]
+    owner = _session_folder(session) or session.with_suffix("")
+    name = re.split(r"[/\\]", given)[-1]
     path = owner / "tool-results" / name
     try:
         if name in {"", ".", ".."} or path.is_symlink() or not path.is_file():
             return None
         with path.open("rb") as file:
-            return file.read(_LARGEST_OUTPUT).decode("utf-8", "replace")
+            return file.read(_MAX_OUTPUT_BYTES).decode("utf-8", "replace")
     except OSError:
         return None

@@ -1,33 +1,31 @@
-"""The records of Claude Code's files: of each only what is wanted of it, and all of it optional."""
+"""The records in Claude Code's files: only the fields of interest, all of them optional."""
 
 from msgspec import Raw, Struct
 
-from rekindle.importers.lenient_reader import Reader
-
-NOTHING = Raw()
+from rekindle.importers.lenient_reader import MISSING, LenientReader
 
 
-class MarkedMessage(Struct, gc=False):
-    """Of a message, what tells where it belongs."""
+class ClaudeMessageHead(Struct, frozen=True, gc=False):
+    """The fields of a message that decide where its record belongs."""
 
     id: str | None = None
-    content: Raw = NOTHING
+    content: Raw = MISSING
 
 
-class MarkedAttachment(Struct, gc=False):
-    """Of what was given to the model besides, what it is."""
+class ClaudeAttachmentHead(Struct, frozen=True, gc=False):
+    """The type of an attachment."""
 
     type: str = ""
 
 
-class Forked(Struct, rename="camel", gc=False):
-    """Where a session was copied from."""
+class ClaudeForkOrigin(Struct, frozen=True, rename="camel", gc=False):
+    """The session that a session was copied from."""
 
     session_id: str | None = None
 
 
-class Mark(Struct, rename="camel", gc=False):
-    """Of a record, what tells where it belongs. Most of a file is passed over unread."""
+class ClaudeRecordHead(Struct, frozen=True, rename="camel", gc=False):
+    """The fields of a record that decide where it belongs. The rest is not decoded."""
 
     type: str = ""
     uuid: str | None = None
@@ -43,66 +41,66 @@ class Mark(Struct, rename="camel", gc=False):
     is_compact_summary: bool | None = None
     agent_id: str | None = None
     team_name: str | None = None
-    message: MarkedMessage | None = None
-    attachment: MarkedAttachment | None = None
+    message: ClaudeMessageHead | None = None
+    attachment: ClaudeAttachmentHead | None = None
     custom_title: str | None = None
     ai_title: str | None = None
     summary: str | None = None
     leaf_uuid: str | None = None
     relocated_cwd: str | None = None
-    forked_from: Forked | None = None
+    forked_from: ClaudeForkOrigin | None = None
 
 
-class Source(Struct, gc=False):
-    """What a picture or a document is made of."""
+class ClaudeMediaSource(Struct, frozen=True, gc=False):
+    """The data or the address of an image or a document."""
 
     type: str = ""
     media_type: str = ""
-    data: Raw = NOTHING
+    data: Raw = MISSING
     url: str = ""
 
 
-class Block(Struct, gc=False):
-    """A part of what was said. Long texts are passed on as they stand there."""
+class ClaudeBlock(Struct, frozen=True, gc=False):
+    """A content block of a message. Long texts stay undecoded."""
 
     type: str = ""
-    text: Raw = NOTHING
-    thinking: Raw = NOTHING
+    text: Raw = MISSING
+    thinking: Raw = MISSING
     id: str = ""
     name: str = ""
-    input: Raw = NOTHING
+    input: Raw = MISSING
     tool_use_id: str = ""
-    content: Raw = NOTHING
+    content: Raw = MISSING
     is_error: bool | None = None
-    source: Source | None = None
+    source: ClaudeMediaSource | None = None
     title: str | None = None
     url: str | None = None
 
 
-class Message(Struct, gc=False):
-    """What was said, by the user or by the model."""
+class ClaudeMessage(Struct, frozen=True, gc=False):
+    """A message of the user or of the model."""
 
     id: str | None = None
     model: str | None = None
-    content: str | list[Block] = ""
+    content: str | list[ClaudeBlock] = ""
     stop_reason: str | None = None
 
 
-class Attachment(Struct, rename="camel", gc=False):
-    """What was given to the model besides."""
+class ClaudeAttachment(Struct, frozen=True, rename="camel", gc=False):
+    """Additional input for the model."""
 
     type: str = ""
-    prompt: str | list[Block] = ""
+    prompt: str | list[ClaudeBlock] = ""
 
 
-class Sender(Struct, gc=False):
-    """Who has sent a message in the user's name."""
+class ClaudeSender(Struct, frozen=True, gc=False):
+    """The sender of a message in the user's role."""
 
     kind: str = ""
 
 
-class Record(Struct, rename="camel", gc=False):
-    """A record that is part of the conversation."""
+class ClaudeRecord(Struct, frozen=True, rename="camel", gc=False):
+    """A record of the conversation."""
 
     type: str = ""
     uuid: str | None = None
@@ -111,13 +109,13 @@ class Record(Struct, rename="camel", gc=False):
     is_meta: bool | None = None
     is_compact_summary: bool | None = None
     is_visible_in_transcript_only: bool | None = None
-    origin: Sender | None = None
-    message: Message | None = None
-    attachment: Attachment | None = None
+    origin: ClaudeSender | None = None
+    message: ClaudeMessage | None = None
+    attachment: ClaudeAttachment | None = None
     operation: str | None = None
-    content: Raw = NOTHING
-    tool_use_result: Raw = NOTHING
+    content: Raw = MISSING
+    tool_use_result: Raw = MISSING
 
 
-read_mark = Reader(Mark)
-read_record = Reader(Record)
+read_record_head = LenientReader(ClaudeRecordHead)
+read_record = LenientReader(ClaudeRecord)

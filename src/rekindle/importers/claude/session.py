@@ -1,4 +1,4 @@
-"""One file of Claude Code's, and the conversations in it."""
+"""The importer of Claude Code: each session is one file of JSON lines, a tree of records."""
 
 from collections.abc import Generator, Iterator, Sequence
 from functools import partial
@@ -6,185 +6,228 @@ from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from rekindle.importers.base import Notes, Talk, Tally, most_branches
-from rekindle.importers.claude.entries import Conversation
+from rekindle.importers.base import (
+    EntryCounts,
+    FoundSession,
+    ImportNotes,
+    SourceSession,
+    ToolImporter,
+    branch_limit,
+)
+from rekindle.importers.claude.entries import ClaudeConverter
 from rekindle.importers.claude.locations import (
     agent_id_of,
     child_id,
-    is_agents,
+    find,
+    folders,
+    is_agent_file,
     parent_of_agent,
     read_output,
     session_id_of,
 )
-from rekindle.importers.claude.outline import ROOT, Side, outline
+from rekindle.importers.claude.outline import ROOT, ClaudeSidechain, read_outline
 from rekindle.importers.claude.records import read_record
-from rekindle.importers.entry_builder import Teller
-from rekindle.importers.lenient_reader import Reader
-from rekindle.importers.line_reader import Lines
-from rekindle.importers.titles import titles_of, titles_of_branch
-from rekindle.importers.validate import sound_folder, sound_name
+from rekindle.importers.entry_builder import EntryBuilder
+from rekindle.importers.lenient_reader import LenientReader
+from rekindle.importers.line_reader import LineReader
+from rekindle.importers.titles import branch_titles, session_titles
+from rekindle.importers.validate import valid_folder, valid_id
 from rekindle.jsonvalue import as_str
 from rekindle.model import UNKNOWN_TO_AGENT, AgentIdentity, Entry, IncomingSession, Origin
 
 NAME = "claude"
 
-_LONGEST_VERSION = 100
+_MAX_VERSION_LENGTH = 100
 _COMMANDS = ("/", "! ", "# ")
-_LARGEST_ABOUT = 64 * 1024
-_NO_FOLDER = "/"
-"""Without one it would not be listed."""
+_MAX_META_BYTES = 64 * 1024
+_DEFAULT_FOLDER = "/"
+"""The folder of a session whose folder is unknown. Without one it would not be listed."""
 
 
-class _About(Struct, rename="camel"):
-    """What stands beside a sub-agent's file."""
+class _AgentMeta(Struct, frozen=True, rename="camel"):
+    """The file beside a sub-agent's session."""
 
     description: str | None = None
 
 
-_read_about = Reader(_About)
+_read_agent_meta = LenientReader(_AgentMeta)
 
 
-class _Part(Struct, frozen=True, kw_only=True):
-    """Which lines of the file are told, and as which session."""
+class _Selection(Struct, frozen=True, kw_only=True):
+    """The lines of a file that make up one session."""
 
     session_id: str
     units: Sequence[int]
-    """For each unit whether it is told; those of sub-agents count from the end."""
+    """A flag for each unit: whether it is selected. Sub-agents count from the end."""
     first_line: int = 0
-    begin: int = 0
+    start: int = 0
     end: int
 
 
-class SessionFile:
-    """One file, looked over."""
+class ClaudeSessionFile:
+    """One file, with its outline."""
 
-    def __init__(self, path: Path, notes: Notes) -> None:
+    def __init__(self, path: Path, notes: ImportNotes) -> None:
         self._path = path
         self._notes = notes
-        self._whole = outline(path, notes.anew("outline"), is_agents=is_agents(path))
-        self._is_child = is_agents(path)
-        if self._whole.last == ROOT and self._whole.sides:
-            # What an agent says to itself, in a file like any other.
-            self._whole = outline(path, notes.anew("outline"), is_agents=True)
+        self._is_child = is_agent_file(path)
+        self._outline = read_outline(path, notes.restart("outline"), is_agent_file=self._is_child)
+        if self._outline.last == ROOT and self._outline.sidechains:
+            # A sub-agent's conversation in a file with the name of a session.
+            self._outline = read_outline(path, notes.restart("outline"), is_agent_file=True)
             self._is_child = True
-        told = as_str(self._whole.session_id)
-        self._begun_in = sound_folder(as_str(self._whole.cwd)) or _NO_FOLDER
-        self._folder = sound_folder(as_str(self._whole.moved_to)) or self._begun_in
-        self._agent = AgentIdentity(
-            name=NAME, version=(as_str(self._whole.version) or "")[:_LONGEST_VERSION] or None
-        )
-        if is_agents(path):
-            self._parent_id = parent_of_agent(path, told)
+        info = self._outline.info
+        recorded_id = as_str(info.session_id)
+        self._first_folder = valid_folder(as_str(info.cwd)) or _DEFAULT_FOLDER
+        self._folder = valid_folder(as_str(info.moved_to)) or self._first_folder
+        version = (as_str(info.version) or "")[:_MAX_VERSION_LENGTH]
+        self._agent = AgentIdentity(name=NAME, version=version or None)
+        if is_agent_file(path):
+            self._parent_id = parent_of_agent(path, recorded_id)
             self._id = child_id(self._parent_id or NAME, agent_id_of(path))
         else:
-            self._id = session_id_of(path, told)
-            parent = told if self._is_child else as_str(self._whole.forked_from)
-            self._parent_id = sound_name(parent) if parent and parent != self._id else None
+            self._id = session_id_of(path, recorded_id)
+            parent = recorded_id if self._is_child else as_str(info.forked_from)
+            self._parent_id = valid_id(parent) if parent and parent != self._id else None
 
-    def session(self) -> Talk | None:
-        """Return the session itself; None if nothing is said in it."""
-        tell = partial(self._tell, self._branch_to(self._whole.last))
-        titles = titles_of(self._whole.title or self._about(), tell, _COMMANDS)
+    def session(self) -> SourceSession | None:
+        """Return the session itself; None if it has no entries."""
+        info = self._outline.info
+        read_entries = partial(self._read_entries, self._select_branch(self._outline.last))
+        titles = session_titles(info.title or self._description(), read_entries, _COMMANDS)
         if titles is None:
             return None
-        is_hidden = self._is_child or self._whole.is_hidden
-        arrived = IncomingSession(
+        is_hidden = self._is_child or info.is_hidden
+        incoming = IncomingSession(
             id=self._id,
-            created_us=self._whole.created_us,
+            created_us=info.created_us,
             agent_session_id=UNKNOWN_TO_AGENT if is_hidden else self._id,
             agent=self._agent,
-            # Without a folder it is not listed.
+            # A session without a folder is not listed.
             cwd=None if is_hidden else self._folder,
             titles=titles,
             parent_id=self._parent_id,
-            origin=Origin(tool=NAME, path=str(self._path), sha256=self._whole.sha256),
+            origin=self._origin(),
         )
-        return Talk(arrived=arrived, tell=tell, folder=self._folder)
+        return SourceSession(incoming=incoming, read_entries=read_entries, folder=self._folder)
 
-    def branches(self, session: Talk) -> Iterator[Talk]:
-        """Yield the branches that were left for another, the latest first, within reason."""
-        tips = self._whole.tips()
-        most = most_branches(self._whole.size)
-        for tip in tips[:most]:
-            tell = partial(self._tell, self._branch_to(tip), name=f"branch {tip}")
-            titles = titles_of_branch(session.arrived, tell, _COMMANDS)
-            arrived = replace(session.arrived, agent_session_id=UNKNOWN_TO_AGENT, titles=titles)
-            # Whatever is added to it has its own line.
-            stamp = f"{tip}-{self._whole.end_of(tip)}"
-            yield Talk(
-                arrived=arrived, tell=tell, folder=session.folder, is_aside=True, stamp=stamp
-            )
-        self._notes.skip("a branch is left out, because there are many", len(tips[most:]))
+    def branches(self, session: SourceSession) -> Iterator[SourceSession]:
+        """Yield the abandoned branches, the latest first, up to a limit."""
+        tips = self._outline.branch_tips()
+        limit = branch_limit(self._outline.size)
+        for tip in tips[:limit]:
+            selection = self._select_branch(tip)
+            read_entries = partial(self._read_entries, selection, section=f"branch {tip}")
+            # A branch changes only if a line is added to it.
+            stamp = f"{tip}-{self._outline.last_line_to(tip)}"
+            titles = branch_titles(session.incoming, read_entries, _COMMANDS)
+            yield session.branch(read_entries, stamp, titles=titles)
+        self._notes.skip("a branch is left out, because there are many", len(tips[limit:]))
 
-    def sub_agents(self) -> Iterator[Talk]:
-        """Yield the conversations with sub-agents that stand among the session's own records."""
-        for number, side in enumerate(self._whole.sides, 1):
-            part = self._part_of(side, number)
-            tell = partial(self._tell, part, name=part.session_id)
-            titles = titles_of(None, tell, _COMMANDS)
+    def sub_agents(self) -> Iterator[SourceSession]:
+        """Yield the sub-agents whose records are among the session's own."""
+        for number, sidechain in enumerate(self._outline.sidechains, 1):
+            selection = self._select_sidechain(sidechain, number)
+            read_entries = partial(self._read_entries, selection, section=selection.session_id)
+            titles = session_titles(None, read_entries, _COMMANDS)
             if titles is None:
                 continue
-            arrived = IncomingSession(
-                id=part.session_id,
-                created_us=self._whole.created_us,
+            incoming = IncomingSession(
+                id=selection.session_id,
+                created_us=self._outline.info.created_us,
                 agent=self._agent,
                 titles=titles,
                 parent_id=self._id,
-                origin=Origin(tool=NAME, path=str(self._path), sha256=self._whole.sha256),
+                origin=self._origin(),
             )
-            yield Talk(arrived=arrived, tell=tell, folder=self._folder)
+            yield SourceSession(incoming=incoming, read_entries=read_entries, folder=self._folder)
 
-    def _branch_to(self, unit: int) -> _Part:
-        return _Part(
+    def _origin(self) -> Origin:
+        return Origin(tool=NAME, path=str(self._path), sha256=self._outline.sha256)
+
+    def _select_branch(self, unit: int) -> _Selection:
+        return _Selection(
             session_id=self._id,
-            # None of the sub-agents, which count from the end.
-            units=self._whole.path_to(unit) + bytes(len(self._whole.sides)),
-            end=self._whole.size,
+            # No sub-agent is selected. They count from the end.
+            units=self._outline.path_to(unit) + bytes(len(self._outline.sidechains)),
+            end=self._outline.size,
         )
 
-    def _part_of(self, side: Side, number: int) -> _Part:
-        units = bytearray(len(self._whole.before) + len(self._whole.sides))
+    def _select_sidechain(self, sidechain: ClaudeSidechain, number: int) -> _Selection:
+        units = bytearray(len(self._outline.previous) + len(self._outline.sidechains))
         units[-number] = 1
-        return _Part(
-            session_id=child_id(self._id, side.name),
+        return _Selection(
+            session_id=child_id(self._id, sidechain.name),
             units=units,
-            first_line=side.first_line,
-            begin=side.begin,
-            end=side.end,
+            first_line=sidechain.first_line,
+            start=sidechain.start,
+            end=sidechain.end,
         )
 
-    def _tell(self, part: _Part, tally: Tally, name: str = "session") -> Generator[Entry]:
-        """Yield the entries of one conversation."""
-        notes = self._notes.anew(name)
-        teller = Teller(part.session_id, tally, self._whole.created_us)
-        conversation = Conversation(
-            teller,
+    def _read_entries(
+        self, selection: _Selection, counts: EntryCounts, section: str = "session"
+    ) -> Generator[Entry]:
+        """Yield the entries of the selected lines."""
+        notes = self._notes.restart(section)
+        builder = EntryBuilder(selection.session_id, counts, self._outline.info.created_us)
+        converter = ClaudeConverter(
+            builder,
             notes,
-            # Not where it was moved to: what was told before must not change by that.
-            self._begun_in,
+            # Not the folder it was moved to: a move must not change earlier entries.
+            self._first_folder,
             partial(read_output, self._path),
             partial(child_id, self._parent_id or self._id),
         )
-        size = self._whole.size
-        lines = Lines(
-            self._path, part.begin, part.end, at=lambda done: notes.at((size + done) // 2)
+        size = self._outline.size
+        lines = LineReader(
+            self._path,
+            selection.start,
+            selection.end,
+            on_progress=lambda done: notes.report_progress((size + done) // 2),
         )
-        wanted, units = part.units, islice(self._whole.units, part.first_line, None)
+        selected = selection.units
+        units = islice(self._outline.units, selection.first_line, None)
         for (_, line), unit in zip(lines, units, strict=False):
-            if wanted[unit] and (record := read_record(line)) is not None:
-                conversation.take(record)
-                yield from teller.take()
-        conversation.finish()
-        yield from teller.take()
+            if selected[unit] and (record := read_record(line)) is not None:
+                converter.convert(record)
+                yield from builder.take_entries()
+        converter.finish()
+        yield from builder.take_entries()
 
-    def _about(self) -> str | None:
-        """Return what a sub-agent was to do, if that stands beside its file."""
+    def _description(self) -> str | None:
+        """Return the task of a sub-agent, if a file beside the session has it."""
         path = self._path.with_suffix(".meta.json")
         try:
             with path.open("rb") as file:
-                found = _read_about(file.read(_LARGEST_ABOUT))
+                meta = _read_agent_meta(file.read(_MAX_META_BYTES))
         except OSError:
             return None
-        return found.description if found is not None else None
+        return meta.description if meta is not None else None
+
+
+def read(found: FoundSession, notes: ImportNotes) -> Iterator[SourceSession]:
+    """Yield the session in a file, its branches, and the sub-agents in it."""
+    file = ClaudeSessionFile(found.path, notes)
+    session = file.session()
+    if session is not None:
+        yield session
+        yield from file.branches(session)
+        yield from file.sub_agents()
+
+
+IMPORTER = ToolImporter(
+    name=NAME,
+    agent_names=(
+        "@agentclientprotocol/claude-agent-acp",
+        "@zed-industries/claude-agent-acp",
+        "@zed-industries/claude-code-acp",
+        "claude-agent-acp",
+        "claude-code-acp",
+    ),
+    title="Claude Code",
+    version=2,
+    folders=folders,
+    find=find,
+    read=read,
+)

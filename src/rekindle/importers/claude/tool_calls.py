@@ -1,7 +1,7 @@
-"""Claude Code's tools, as a client is shown them: titles, kinds, changes of files, results.
+"""Convert Claude Code's tools to the protocol's tool calls: titles, kinds, diffs, results, plans.
 
-As its own agent for this protocol, claude-agent-acp, tells them, so that an imported session looks
-like one that was recorded. Long texts are put where they belong without being read.
+The output follows claude-agent-acp, Claude Code's own agent for this protocol, so that an imported
+session looks like a recorded one. Long texts are copied without being decoded.
 """
 
 import re
@@ -9,13 +9,27 @@ from collections.abc import Callable
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
-from rekindle.importers.claude.records import NOTHING, Block
-from rekindle.importers.entry_builder import Json, change, shown, step, text
-from rekindle.importers.lenient_reader import Reader, is_text
+from rekindle.importers.claude.records import ClaudeBlock
+from rekindle.importers.entry_builder import (
+    Json,
+    diff_content,
+    plan_entry,
+    text_block,
+    tool_content,
+    with_content,
+)
+from rekindle.importers.lenient_reader import (
+    MISSING,
+    LenientReader,
+    decode_string,
+    is_json_string,
+    string_or_empty,
+)
 
-PLANS = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"})
-"""Tools that keep a list of what is to be done: they are told as a plan, and not as calls."""
+PLAN_TOOLS = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"})
+"""Tools that keep a to-do list. They are converted to plans, not to tool calls."""
 
 _KINDS = {
     "Agent": "think", "Task": "think",
@@ -26,106 +40,106 @@ _KINDS = {
     "WebFetch": "fetch", "WebSearch": "fetch", "web_search": "fetch", "web_fetch": "fetch",
     "EnterPlanMode": "switch_mode", "ExitPlanMode": "switch_mode",
 }  # fmt: skip
-_CHANGES = frozenset({"Edit", "MultiEdit", "Write"})
-WITH_OUTCOMES = _CHANGES | {"Agent", "Task"}
-"""Tools of which more is shown than what the model was told."""
-_LOOKED_AT = 300
-_FENCED = {"Read": b"", "Bash": b"console", "PowerShell": b"console"}
-_AFTER_LAST_LINE = (b'\\t"', '→"'.encode())
-# A file that ends with a newline has no line after it, but such a number is put there.
-_NUMBER_OF_NO_LINE = re.compile(rb'\\n *\d+(?:\\t|\xe2\x86\x92)"\Z')
-_LONGEST_NUMBER = 30
+_EDIT_TOOLS = frozenset({"Edit", "MultiEdit", "Write"})
+STRUCTURED_TOOLS = _EDIT_TOOLS | {"Agent", "Task"}
+"""Tools whose structured result shows more than the text that the model received."""
+_SEARCHED_BYTES = 300
+_FENCES = {"Read": b"", "Bash": b"console", "PowerShell": b"console"}
+_LINE_NUMBER_ENDS = (b'\\t"', '→"'.encode())
+# After the final newline of a file there is no line, but Claude Code adds a number for one.
+_NUMBER_WITHOUT_LINE = re.compile(rb'\\n *\d+(?:\\t|\xe2\x86\x92)"\Z')
+_MAX_NUMBER_BYTES = 30
 _BACKTICKS = re.compile(rb"`{3,}")
 _REMINDER = re.compile(r"\n*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 
+FetchOutput = Callable[[str], str | None]
+"""Returns the whole output, given the text that names its file; None if the file is gone."""
 
-class Input(Struct, gc=False):
-    """What tools are given, of what is shown of it."""
+
+class ClaudeToolInput(Struct, frozen=True, gc=False):
+    """The displayed fields of the input of any tool."""
 
     file_path: str | None = None
     notebook_path: str | None = None
     path: str | None = None
     command: str | None = None
     description: str | None = None
-    prompt: Raw = NOTHING
+    prompt: Raw = MISSING
     pattern: str | None = None
     url: str | None = None
     query: str | None = None
     skill: str | None = None
-    plan: Raw = NOTHING
+    plan: Raw = MISSING
     limit: int | None = None
     offset: int | None = None
-    content: Raw = NOTHING
-    old_string: Raw = NOTHING
-    new_string: Raw = NOTHING
-    edits: list["Edit"] = []
+    content: Raw = MISSING
+    old_string: Raw = MISSING
+    new_string: Raw = MISSING
+    edits: list["ClaudeEdit"] = []
 
 
-class Edit(Struct, gc=False):
-    """One change of several."""
+class ClaudeEdit(Struct, frozen=True, gc=False):
+    """One replacement in a file."""
 
-    old_string: Raw = NOTHING
-    new_string: Raw = NOTHING
+    old_string: Raw = MISSING
+    new_string: Raw = MISSING
 
 
-class Hunk(Struct, rename="camel", gc=False):
-    """A part of a file that was changed, line by line."""
+class ClaudeHunk(Struct, frozen=True, rename="camel", gc=False):
+    """A changed section of a file, as the lines of a patch."""
 
     new_start: int = 0
     lines: list[str] = []
 
 
-class Outcome(Struct, rename="camel", gc=False):
-    """What a tool has brought, besides what the model was told."""
+class ClaudeToolResult(Struct, frozen=True, rename="camel", gc=False):
+    """The structured result of a tool, which the model does not receive."""
 
     file_path: str | None = None
-    structured_patch: list[Hunk] = []
+    structured_patch: list[ClaudeHunk] = []
     status: str | None = None
     agent_id: str | None = None
-    content: Raw = NOTHING
+    content: Raw = MISSING
     persisted_output_path: str | None = None
 
 
-class Todo(Struct, rename="camel", gc=False):
-    """Something to be done."""
+class ClaudeTodo(Struct, frozen=True, rename="camel", gc=False):
+    """An item of a to-do list."""
 
     content: str = ""
     status: str = ""
     active_form: str | None = None
 
 
-class Todos(Struct, gc=False):
-    """All that is to be done."""
+class ClaudeTodoInput(Struct, frozen=True, gc=False):
+    """The input of TodoWrite."""
 
-    todos: list[Todo] = []
-
-
-read_input = Reader(Input)
-read_outcome = Reader(Outcome)
-_read_todos = Reader(Todos)
+    todos: list[ClaudeTodo] = []
 
 
-class _Content(Struct, gc=False):
-    """What a result is made of."""
-
-    content: list[Block] = []
+class _ResultContent(Struct, frozen=True, gc=False):
+    content: list[ClaudeBlock] = []
 
 
-_read_content = Reader(_Content)
+_read_input = LenientReader(ClaudeToolInput)
+read_tool_result = LenientReader(ClaudeToolResult)
+_read_todos = LenientReader(ClaudeTodoInput)
+_read_content = LenientReader(_ResultContent)
 
 
-def call_fields(block: Block, cwd: str | None) -> Json:
-    """Return what is told of a call when it begins."""
-    given = read_input(bytes(block.input)) or Input()
+# -- calls ------------------------------------------------------------------------------------
+
+
+def call_fields(block: ClaudeBlock, cwd: str | None) -> Json:
+    """Return the fields of a new tool call."""
+    given = _read_input(bytes(block.input)) or ClaudeToolInput()
     path = given.file_path or given.notebook_path
     fields: Json = {
         "title": _title(block.name, given, cwd),
         "kind": _KINDS.get(block.name, "other"),
         "status": "pending",
     }
-    content = _shown_of_input(block.name, given)
-    if content:
-        fields["content"] = content
+    fields = with_content(fields, _input_content(block.name, given))
     if path:
         line = {"line": max(given.offset or 1, 1)} if block.name == "Read" else {}
         fields["locations"] = [{"path": path, **line}]
@@ -134,44 +148,44 @@ def call_fields(block: Block, cwd: str | None) -> Json:
     return fields | {"_meta": {"claudeCode": {"toolName": block.name}}}
 
 
-def _title(name: str, given: Input, cwd: str | None) -> str:
+def _title(name: str, given: ClaudeToolInput, cwd: str | None) -> str:
     path = given.file_path or given.notebook_path
-    place = _relative(path, cwd) if path else ""
+    shown_path = _relative(path, cwd) if path else ""
     if name in _TITLES:
-        return _TITLES[name](given, place)
-    return f"{name} {place}" if place and name in _KINDS else name or "a tool"
+        return _TITLES[name](given, shown_path)
+    return f"{name} {shown_path}" if shown_path and name in _KINDS else name or "a tool"
 
 
-def _find(given: Input, _: str) -> str:
-    return " ".join(["Find", *(f"`{it}`" for it in (given.path, given.pattern) if it)])
+def _glob_title(given: ClaudeToolInput, _: str) -> str:
+    return " ".join(["Find", *(f"`{part}`" for part in (given.path, given.pattern) if part)])
 
 
-def _grep(given: Input, _: str) -> str:
+def _grep_title(given: ClaudeToolInput, _: str) -> str:
     quoted = f'"{given.pattern}"' if given.pattern else None
     return " ".join(filter(None, ("grep", quoted, given.path)))
 
 
-def _search(given: Input, _: str) -> str:
+def _search_title(given: ClaudeToolInput, _: str) -> str:
     return f'Search "{given.query}"' if given.query else "Web search"
 
 
-_TITLES: dict[str, Callable[[Input, str], str]] = {
+_TITLES: dict[str, Callable[[ClaudeToolInput, str], str]] = {
     "Agent": lambda given, _: given.description or "Task",
     "Task": lambda given, _: given.description or "Task",
     "Bash": lambda given, _: given.command or "Terminal",
     "PowerShell": lambda given, _: given.command or "Terminal",
-    "Read": lambda given, place: f"Read {place or 'File'}{_span(given)}",
-    "Glob": _find,
-    "Grep": _grep,
+    "Read": lambda given, path: f"Read {path or 'File'}{_line_range(given)}",
+    "Glob": _glob_title,
+    "Grep": _grep_title,
     "WebFetch": lambda given, _: f"Fetch {given.url}" if given.url else "Fetch",
-    "WebSearch": _search,
-    "web_search": _search,
+    "WebSearch": _search_title,
+    "web_search": _search_title,
     "Skill": lambda given, _: f"Load skill: {given.skill}" if given.skill else "Load skill",
     "ExitPlanMode": lambda _, __: "Approve Plan",
 }
 
 
-def _span(given: Input) -> str:
+def _line_range(given: ClaudeToolInput) -> str:
     first = given.offset or 1
     if given.limit and given.limit > 0:
         return f" ({first} - {first + given.limit - 1})"
@@ -179,175 +193,176 @@ def _span(given: Input) -> str:
 
 
 def _relative(path: str, cwd: str | None) -> str:
-    """Name a file as seen from the project's folder, if it is in there."""
+    """Return a path relative to the project's folder, if it is inside."""
     return path.removeprefix(f"{cwd}/") if cwd else path
 
 
-def _shown_of_input(name: str, given: Input) -> list[Json]:
+def _input_content(name: str, given: ClaudeToolInput) -> list[Json]:
+    """Return the content that shows the input of a call."""
     path = given.file_path
-    if path and name == "Write" and is_text(given.content):
-        return [change(path, None, given.content)]
+    if path and name == "Write" and is_json_string(given.content):
+        return [diff_content(path, None, given.content)]
     if path and name in {"Edit", "MultiEdit"}:
-        edits = given.edits or [Edit(given.old_string, given.new_string)]
-        made = [it for it in edits if is_text(it.old_string) or is_text(it.new_string)]
-        return [change(path, _or_none(it.old_string), _or_empty(it.new_string)) for it in made]
-    if name in {"Agent", "Task", "WebFetch"} and is_text(given.prompt):
-        return [shown(text(given.prompt))]
-    if name == "ExitPlanMode" and is_text(given.plan):
-        return [shown(text(given.plan))]
-    return [shown(text(given.description))] if name == "Bash" and given.description else []
+        edits = given.edits or [ClaudeEdit(given.old_string, given.new_string)]
+        return [
+            diff_content(path, _string_or_none(edit.old_string), string_or_empty(edit.new_string))
+            for edit in edits
+            if is_json_string(edit.old_string) or is_json_string(edit.new_string)
+        ]
+    if name in {"Agent", "Task", "WebFetch"} and is_json_string(given.prompt):
+        return [tool_content(text_block(given.prompt))]
+    if name == "ExitPlanMode" and is_json_string(given.plan):
+        return [tool_content(text_block(given.plan))]
+    if name == "Bash" and given.description:
+        return [tool_content(text_block(given.description))]
+    return []
 
 
-def _or_none(value: Raw) -> Raw | None:
-    return value if is_text(value) else None
+def _string_or_none(value: Raw) -> Raw | None:
+    return value if is_json_string(value) else None
 
 
-def _or_empty(value: Raw) -> Raw:
-    return value if is_text(value) else Raw(b'""')
+# -- results ----------------------------------------------------------------------------------
 
 
-# -- results --------------------------------------------------------------------------------
-
-
-def printed(
-    name: str, words: bytes, externalised: Callable[[str], str | None], *, is_error: bool
+def plain_result(
+    name: str, content: bytes, fetch_output: FetchOutput, *, is_error: bool
 ) -> Raw | None:
-    """Return the text of a result that is nothing else, as JSON; None if there is more to it."""
-    if not words.startswith(b'"') or words == b'""' or (name in WITH_OUTCOMES and not is_error):
+    """Return a result that consists of one text, as JSON; None if it needs `result_fields`."""
+    is_structured = name in STRUCTURED_TOOLS and not is_error
+    if not content.startswith(b'"') or content == b'""' or is_structured:
         return None
-    if name == "Read" and words.endswith(_AFTER_LAST_LINE):
-        words = words[:-_LONGEST_NUMBER] + _NUMBER_OF_NO_LINE.sub(b'"', words[-_LONGEST_NUMBER:])
-    return _fenced(_told(words, externalised), b"" if is_error else _FENCED.get(name))
+    if name == "Read" and content.endswith(_LINE_NUMBER_ENDS):
+        end = _NUMBER_WITHOUT_LINE.sub(b'"', content[-_MAX_NUMBER_BYTES:])
+        content = content[:-_MAX_NUMBER_BYTES] + end
+    return _fenced(_visible_text(content, fetch_output), b"" if is_error else _FENCES.get(name))
 
 
 def result_fields(
     name: str,
-    words: bytes,
-    outcome: Outcome,
-    externalised: Callable[[str], str | None],
+    content: bytes,
+    result: ClaudeToolResult,
+    fetch_output: FetchOutput,
     *,
     is_error: bool,
 ) -> Json:
-    """Return what is told of a call when its result is there; `words` is JSON."""
+    """Return the fields that complete a tool call. `content` is JSON."""
     fields: Json = {"status": "failed" if is_error else "completed"}
-    if name in _CHANGES and not is_error:
-        # What was changed is shown already; the words only say that it was.
-        return fields | _changed(outcome)
-    if name in {"Agent", "Task"} and outcome.status == "completed":
-        report = bytes(outcome.content)
-        words = report if report.startswith(b"[") else words
-    fence = b"" if is_error else _FENCED.get(name)
-    content = _shown_of_result(words, fence, externalised)
-    if content:
-        fields["content"] = content
-    return fields
+    if name in _EDIT_TOOLS and not is_error:
+        # The diff is shown already, and the text only confirms it.
+        return fields | _edit_fields(result)
+    if name in {"Agent", "Task"} and result.status == "completed":
+        report = bytes(result.content)
+        content = report if report.startswith(b"[") else content
+    fence = b"" if is_error else _FENCES.get(name)
+    return with_content(fields, _result_content(content, fence, fetch_output))
 
 
-def _changed(outcome: Outcome) -> Json:
-    """Return the change as it was made, with the lines around it."""
-    path = outcome.file_path
-    hunks = [it for it in outcome.structured_patch if it.lines]
+def _edit_fields(result: ClaudeToolResult) -> Json:
+    """Return the diff as it was applied, with its context lines."""
+    path = result.file_path
+    hunks = [hunk for hunk in result.structured_patch if hunk.lines]
     if not path or not hunks:
         return {}
     return {
-        "content": [change(path, *_sides(hunk)) for hunk in hunks],
+        "content": [diff_content(path, *_old_and_new(hunk)) for hunk in hunks],
         "locations": [{"path": path, "line": max(hunk.new_start, 1)} for hunk in hunks],
     }
 
 
-def _sides(hunk: Hunk) -> tuple[str, str]:
+def _old_and_new(hunk: ClaudeHunk) -> tuple[str, str]:
     old = [line[1:] for line in hunk.lines if line[:1] in {" ", "-"}]
     new = [line[1:] for line in hunk.lines if line[:1] in {" ", "+"}]
     return "\n".join(old), "\n".join(new)
 
 
-def _shown_of_result(
-    words: bytes, fence: bytes | None, externalised: Callable[[str], str | None]
-) -> list[Json]:
-    if words.startswith(b'"'):
-        words = _told(words, externalised)
-        return [shown(text(_fenced(words, fence)))] if words != b'""' else []
-    return [shown(_result_block(it, fence, externalised)) for it in _blocks_of(words)]
+def _result_content(content: bytes, fence: bytes | None, fetch_output: FetchOutput) -> list[Json]:
+    if content.startswith(b'"'):
+        content = _visible_text(content, fetch_output)
+        return [tool_content(text_block(_fenced(content, fence)))] if content != b'""' else []
+    blocks = _read_blocks(content)
+    return [tool_content(_result_block(block, fence, fetch_output)) for block in blocks]
 
 
-def words_of(words: bytes) -> str:
-    """Return what a result says, as text; it is JSON."""
-    if words.startswith(b'"'):
-        return str(msgspec.json.decode(words))
-    texts = [it.text for it in _blocks_of(words) if is_text(it.text)]
-    return "\n".join(str(msgspec.json.decode(it)) for it in texts)
+def result_text(content: bytes) -> str:
+    """Return the text of a result, given its JSON."""
+    if content.startswith(b'"'):
+        return str(msgspec.json.decode(content))
+    texts = [block.text for block in _read_blocks(content) if is_json_string(block.text)]
+    return "\n".join(map(decode_string, texts))
 
 
-def _blocks_of(words: bytes) -> list[Block]:
-    found = _read_content(b'{"content":%b}' % words) if words.startswith(b"[") else None
+def _read_blocks(content: bytes) -> list[ClaudeBlock]:
+    found = _read_content(b'{"content":%b}' % content) if content.startswith(b"[") else None
     return found.content if found is not None else []
 
 
-def is_persisted(words: bytes) -> bool:
-    """Tell whether a result is in a file of its own: then that stands at its beginning."""
-    return b"persisted-output" in words[:_LOOKED_AT]
+def is_persisted(content: bytes) -> bool:
+    """Return whether the whole result is in a file of its own, which its first bytes name."""
+    return b"persisted-output" in content[:_SEARCHED_BYTES]
 
 
-def _told(words: bytes, externalised: Callable[[str], str | None]) -> bytes:
-    """Return a text as people may see it; most are not even read for that."""
-    # To look through all of them would take longer than all else.
-    if not is_persisted(words) and b"</system-reminder>" not in words[-_LOOKED_AT:]:
-        return words
-    said = str(msgspec.json.decode(words))
-    whole = externalised(said) if is_persisted(words) else None
-    return msgspec.json.encode(whole or _REMINDER.sub("", said))
+def _visible_text(content: bytes, fetch_output: FetchOutput) -> bytes:
+    """Return the text of a result without reminders; from its own file, if it is in one."""
+    # Only the ends are searched: a search of every result would take most of the time.
+    if not is_persisted(content) and b"</system-reminder>" not in content[-_SEARCHED_BYTES:]:
+        return content
+    text = str(msgspec.json.decode(content))
+    whole = fetch_output(text) if is_persisted(content) else None
+    return msgspec.json.encode(whole or _REMINDER.sub("", text))
 
 
-def _fenced(words: bytes, fence: bytes | None) -> Raw:
-    """Put a text into a code block, unless it is said how to read it."""
+def _fenced(text: bytes, fence: bytes | None) -> Raw:
+    """Put a JSON string into a code block. `fence` is its language; None means no code block."""
     if fence is None:
-        return Raw(words)
-    # Single characters are found at once.
-    longest = max(map(len, _BACKTICKS.findall(words)), default=2) if b"`" in words else 2
+        return Raw(text)
+    # The search for a single character is much faster than the regular expression.
+    longest = max(map(len, _BACKTICKS.findall(text)), default=2) if b"`" in text else 2
     ticks = b"`" * (longest + 1)
-    inside = words[1:-1]
+    inside = text[1:-1]
     end = b"" if _ends_with_newline(inside) else b"\\n"
     return Raw(b'"%b%b\\n%b%b%b"' % (ticks, fence, inside, end, ticks))
 
 
 def _ends_with_newline(inside: bytes) -> bool:
-    """Tell whether a text ends with an escaped newline, and not with a backslash and an n."""
+    """Return whether JSON text ends with an escaped newline, not with a backslash and an n."""
     if not inside.endswith(b"\\n"):
         return False
     before = inside[:-1]
     return (len(before) - len(before.rstrip(b"\\"))) % 2 == 1
 
 
-def _result_block(
-    block: Block, fence: bytes | None, externalised: Callable[[str], str | None]
-) -> Json:
-    if block.type == "text" and is_text(block.text):
-        return text(_fenced(_told(bytes(block.text), externalised), fence))
-    return content_block(block)
+def _result_block(block: ClaudeBlock, fence: bytes | None, fetch_output: FetchOutput) -> Json:
+    if block.type == "text" and is_json_string(block.text):
+        return text_block(_fenced(_visible_text(bytes(block.text), fetch_output), fence))
+    return media_block(block)
 
 
-def content_block(block: Block) -> Json:
-    """Return a part of what was said that is no text: a picture, or words in its place."""
+def media_block(block: ClaudeBlock) -> Json:
+    """Return a block that is not text: an image, or a text that names the block."""
     source = block.source
-    if block.type == "image" and source is not None and is_text(source.data):
+    if block.type == "image" and source is not None and is_json_string(source.data):
         return {"type": "image", "data": source.data, "mimeType": source.media_type or "image/png"}
     if block.type == "web_search_result":
-        return text(f"{block.title or ''} ({block.url or ''})")
+        return text_block(f"{block.title or ''} ({block.url or ''})")
     about = block.title or block.name or (source.url or source.media_type if source else "")
-    return text(f"[{block.type or 'something'}{f': {about}' if about else ''}]")
+    return text_block(f"[{block.type or 'something'}{f': {about}' if about else ''}]")
 
 
-# -- plans ----------------------------------------------------------------------------------
+# -- plans ------------------------------------------------------------------------------------
 
 
-def todo_steps(given: Raw) -> list[Json]:
-    """Return the steps of a list that was written anew."""
-    found = _read_todos(bytes(given)) or Todos()
-    return [step(_wording(it.status, it.content, it.active_form), it.status) for it in found.todos]
+def todo_entries(given: Raw) -> list[Json]:
+    """Return the entries of the plan that a TodoWrite call writes."""
+    found = _read_todos(bytes(given)) or ClaudeTodoInput()
+    return [
+        plan_entry(_label(todo.status, todo.content, todo.active_form), todo.status)
+        for todo in found.todos
+    ]
 
 
-class Task(Struct, rename="camel", gc=False):
-    """One thing of a list that is changed piece by piece."""
+class ClaudeTask(Struct, frozen=True, rename="camel", gc=False):
+    """An item of a list that is changed item by item."""
 
     task_id: str | None = None
     subject: str | None = None
@@ -355,38 +370,42 @@ class Task(Struct, rename="camel", gc=False):
     active_form: str | None = None
 
 
-_read_task = Reader(Task)
-_CREATED = re.compile(r'#(\S+) created|"id"\s*:\s*"([^"]+)"')
-_MOST_TASKS = 1_000
+_read_task = LenientReader(ClaudeTask)
+_CREATED_ID = re.compile(r'#(\S+) created|"id"\s*:\s*"([^"]+)"')
+_MAX_TASKS = 1_000
 
 
-class Tasks:
+class ClaudeTaskList:
     """The list that TaskCreate and TaskUpdate change."""
 
     def __init__(self) -> None:
-        self._tasks: dict[str, Task] = {}
+        self._tasks: dict[str, ClaudeTask] = {}
 
-    def take(self, name: str, given: bytes, result: str) -> list[Json] | None:
-        """Take in what became of a call; return the steps, if that changes them."""
+    def apply(self, name: str, given: bytes, result: str) -> list[Json] | None:
+        """Apply a completed call; return the plan's entries, or None if it changes nothing."""
         task = _read_task(given)
         if task is None or name not in {"TaskCreate", "TaskUpdate"}:
             return None
         if name == "TaskCreate":
-            made = _CREATED.search(result)
-            task_id = (made[1] or made[2]) if made else str(len(self._tasks) + 1)
+            created = _CREATED_ID.search(result)
+            task_id = (created[1] or created[2]) if created else str(len(self._tasks) + 1)
             self._tasks[task_id] = task
         elif task.status == "deleted":
             self._tasks.pop(task.task_id or "", None)
-        elif (known := self._tasks.get(task.task_id or "")) is not None:
-            for field in ("subject", "status", "active_form"):
-                setattr(known, field, getattr(task, field) or getattr(known, field))
-        if len(self._tasks) > _MOST_TASKS:
+        elif task.task_id is not None and (known := self._tasks.get(task.task_id)) is not None:
+            self._tasks[task.task_id] = replace(
+                known,
+                subject=task.subject or known.subject,
+                status=task.status or known.status,
+                active_form=task.active_form or known.active_form,
+            )
+        if len(self._tasks) > _MAX_TASKS:
             del self._tasks[next(iter(self._tasks))]
         return [
-            step(_wording(it.status, it.subject or "", it.active_form), it.status or "")
-            for it in self._tasks.values()
+            plan_entry(_label(item.status, item.subject or "", item.active_form), item.status or "")
+            for item in self._tasks.values()
         ]
 
 
-def _wording(status: str | None, content: str, active: str | None) -> str:
-    return active if status == "in_progress" and active else content
+def _label(status: str | None, content: str, active_form: str | None) -> str:
+    return active_form if status == "in_progress" and active_form else content

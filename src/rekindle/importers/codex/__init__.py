@@ -1,15 +1,1 @@
-"""Codex: a file of JSON lines a session, which may begin in another one."""
-
-from collections.abc import Iterator
-
-from rekindle.importers.base import Found, Notes, Talk, Tool
-from rekindle.importers.codex.locations import find, folders
-from rekindle.importers.codex.session import NAME, SessionFiles
-
-
-def read(found: Found, notes: Notes) -> Iterator[Talk]:
-    """Yield a session, and the turns that were taken back."""
-    yield from SessionFiles(found, notes).talks()
-
-
-TOOL = Tool(name=NAME, title="Codex", folders=folders, find=find, read=read)
+"""The importer of Codex. `session` has the entry point."""

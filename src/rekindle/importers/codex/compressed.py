@@ -1,4 +1,4 @@
-"""Files that Codex has compressed, read as if it had not, without holding more than a part."""
+"""Read files that Codex has compressed, in bounded memory."""
 
 import sys
 from collections.abc import Callable
@@ -14,78 +14,81 @@ if sys.version_info >= (3, 14):
 else:
     from backports.zstd import ZstdDecompressor, ZstdError
 
-ENDING = ".zst"
-_BYTES_A_READ = 128 * 1024
-_BYTES_BUFFERED = 1024 * 1024
-# What is given out at once is lost if what comes after it is damaged.
-_BYTES_GIVEN_OUT = 64 * 1024
+COMPRESSED_SUFFIX = ".zst"
+_BYTES_PER_READ = 128 * 1024
+_BUFFER_BYTES = 1024 * 1024
+# Bytes of one chunk are lost if the data within the chunk is damaged.
+_CHUNK_BYTES = 64 * 1024
 
 
-def opened(
-    path: Path, torn: Callable[[], object] = lambda: None, buffered: int = _BYTES_BUFFERED
+def open_file(
+    path: Path, on_damage: Callable[[], object] = lambda: None, buffer_bytes: int = _BUFFER_BYTES
 ) -> IO[bytes]:
-    """Open a file, compressed or not. One that is torn ends there, and `torn` is called."""
-    if path.suffix != ENDING:
-        return path.open("rb", buffering=buffered)
-    return BufferedReader(_Inside(path.open("rb", buffering=0), torn), buffered)
+    """Open a file, compressed or not.
+
+    A damaged or incomplete file ends at the damage, and `on_damage` is called.
+    """
+    if path.suffix != COMPRESSED_SUFFIX:
+        return path.open("rb", buffering=buffer_bytes)
+    return BufferedReader(_ZstdFile(path.open("rb", buffering=0), on_damage), buffer_bytes)
 
 
-class _Inside(RawIOBase):
-    """What is inside of a compressed file."""
+class _ZstdFile(RawIOBase):
+    """The decompressed content of a file."""
 
-    def __init__(self, file: RawIOBase, torn: Callable[[], object]) -> None:
+    def __init__(self, file: RawIOBase, on_damage: Callable[[], object]) -> None:
         super().__init__()
         self._file = file
-        self._torn = torn
-        self._is_torn = False
+        self._on_damage = on_damage
+        self._is_damaged = False
         self._frame = ZstdDecompressor()
-        self._place = 0
+        self._offset = 0
 
     def readable(self) -> bool:
-        """Tell that it is for reading."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Tell that one can go back to its beginning."""
+        """Return True, although only the start can be reached."""
         return True
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
-        """Put some more into a buffer; nothing at the end, or where it cannot be read."""
+        """Fill a buffer as far as possible; return 0 at the end or at the damage."""
         view = memoryview(buffer).cast("B")
         try:
-            data = b"" if self._is_torn else self._some(min(len(view), _BYTES_GIVEN_OUT))
+            data = b"" if self._is_damaged else self._decompress(min(len(view), _CHUNK_BYTES))
         except ZstdError:
             data = b""
-        # The end of a file is that of a part of it.
-        if not data and not self._is_torn and not self._frame.eof:
-            self._is_torn = True
-            self._torn()
+        # A complete file ends with a complete frame.
+        if not data and not self._is_damaged and not self._frame.eof:
+            self._is_damaged = True
+            self._on_damage()
         view[: len(data)] = data
-        self._place += len(data)
+        self._offset += len(data)
         return len(data)
 
-    def _some(self, most: int) -> bytes:
+    def _decompress(self, max_length: int) -> bytes:
         while True:
-            rest = b""
+            compressed = b""
             if self._frame.eof:
-                # Another one may follow.
-                rest = self._frame.unused_data or self._file.read(_BYTES_A_READ)
-                self._frame = ZstdDecompressor() if rest else self._frame
+                # Another frame may follow.
+                compressed = self._frame.unused_data or self._file.read(_BYTES_PER_READ)
+                self._frame = ZstdDecompressor() if compressed else self._frame
             elif self._frame.needs_input:
-                rest = self._file.read(_BYTES_A_READ)
-            if not rest and (self._frame.eof or self._frame.needs_input):
+                compressed = self._file.read(_BYTES_PER_READ)
+            if not compressed and (self._frame.eof or self._frame.needs_input):
                 return b""
-            if data := self._frame.decompress(rest or b"", max_length=most):
+            if data := self._frame.decompress(compressed or b"", max_length=max_length):
                 return data
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Go to the beginning, or tell where it is; more is not wanted."""
+        """Go to the start, or return the current offset. Nothing else is supported."""
         if offset != 0 or whence not in {SEEK_SET, SEEK_CUR}:
             raise OSError("a compressed file has no other places")
         if whence == SEEK_SET:
             self._file.seek(0)
-            self._frame, self._place = ZstdDecompressor(), 0
-        return self._place
+            self._frame, self._offset = ZstdDecompressor(), 0
+        return self._offset
 
     def close(self) -> None:
         """Close the file."""

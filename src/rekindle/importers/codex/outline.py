@@ -1,8 +1,8 @@
-"""A look over all lines of a session of Codex's, which finds what was taken back. Little is kept.
+"""Read all lines of a Codex session to find the turns that were rolled back, in little memory.
 
-A session's lines may be in several files: what it has inherited, and its own. `thread_rolled_back`
-takes back the last turns in which the user has said something; what it takes back stays in the
-file, and is a branch that was left.
+The lines may be in several files: the inherited history, and the session's own file. The event
+`thread_rolled_back` removes the last turns that contain a message of the user. Their lines stay in
+the file, and become an abandoned branch.
 """
 
 import re
@@ -13,12 +13,17 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from rekindle.importers.base import Notes
-from rekindle.importers.codex.compressed import opened
-from rekindle.importers.codex.records import Mark, Meta, meta_of, read_mark
-from rekindle.importers.line_reader import Lines
+from rekindle.importers.base import ImportNotes
+from rekindle.importers.codex.compressed import open_file
+from rekindle.importers.codex.records import (
+    CodexLineHead,
+    CodexMeta,
+    read_first_line,
+    read_line_head,
+)
+from rekindle.importers.line_reader import LineReader
 
-ITEMS = frozenset(
+ITEM_TYPES = frozenset(
     {
         "message", "reasoning", "function_call", "function_call_output", "custom_tool_call",
         "custom_tool_call_output", "local_shell_call", "web_search_call", "tool_search_call",
@@ -26,240 +31,246 @@ ITEMS = frozenset(
         "compaction_summary", "context_compaction",
     }
 )  # fmt: skip
-"""What the model was told, or has said; older files have such items as lines."""
+"""Input and output of the model. In older files these are lines of their own."""
 _WRAPPED = frozenset(
     {"response_item", "event_msg", "compacted", "inter_agent_communication", "session_meta"}
 )
-_QUIET = frozenset(
+_IGNORED = frozenset(
     {
         "turn_context", "world_state", "inter_agent_communication_metadata",
         "security_risk_score", "token_usage_record", "ghost_snapshot",
     }
 )  # fmt: skip
-"""What is of no interest to whoever reads the conversation."""
-_SAID = frozenset({"user_message", "agent_message"})
-_SAID_ITEMS = frozenset({"UserMessage", "AgentMessage"})
-_BEGIN = rb'\{"timestamp":"[^"]*",(?:"ordinal":\d+,)?"type":'
-_PASSED_OVER = re.compile(
-    _BEGIN + rb'"(?:turn_context|world_state|token_usage_record'
+"""The known types of records that are not part of the conversation."""
+_MESSAGE_EVENTS = frozenset({"user_message", "agent_message"})
+_MESSAGE_ITEMS = frozenset({"UserMessage", "AgentMessage"})
+_LINE_START = rb'\{"timestamp":"[^"]*",(?:"ordinal":\d+,)?"type":'
+_IRRELEVANT_LINE = re.compile(
+    _LINE_START + rb'"(?:turn_context|world_state|token_usage_record'
     rb'|event_msg","payload":\{"type":"(?:token_count|thread_settings_applied))"'
 )
-_TOLD_TWICE = re.compile(
-    _BEGIN + rb'"response_item","payload":\{"type":"(?:reasoning"'
+_DUPLICATE_LINE = re.compile(
+    _LINE_START + rb'"response_item","payload":\{"type":"(?:reasoning"'
     rb'|message",(?:"status":"\w+",)?(?:"id":"[^"]*",)?"role":"(?:assistant|developer)")'
 )
-_LOOKED_AT = 200
-_BYTES_OF_A_HEAD = 32 * 1024
-_LINES_A_NOTE = 4096
-_MOST_OPEN_TURNS = 1_000_000
+_SEARCHED_BYTES = 200
+_HEAD_BUFFER_BYTES = 32 * 1024
+_LINES_PER_REPORT = 4096
+_MAX_OPEN_TURNS = 1_000_000
 
 
-class Segment(Struct, frozen=True, kw_only=True):
-    """A part of a session, in one file."""
+class CodexSegment(Struct, frozen=True, kw_only=True):
+    """The part of a session that is in one file."""
 
     path: Path
     size: int | None = None
-    """How many bytes of it count; None: all that there are, as in a compressed file."""
+    """The number of bytes that belong to it; None for all, as in a compressed file."""
     before_ordinal: int | None = None
-    """Records from this one on are not part of it."""
+    """The segment ends before this ordinal, if any."""
     from_ordinal: int | None = None
-    """Records before this one are not part of it."""
+    """The segment starts with this ordinal, if any."""
 
-    def lines(self, torn: Callable[[], object] = lambda: None) -> Lines:
-        """Return its lines; `torn` is called where a compressed file cannot be read further."""
-        return Lines(self.path, end=self.size, opened=partial(opened, torn=torn))
+    def lines(self, on_damage: Callable[[], object] = lambda: None) -> LineReader:
+        """Return its lines. `on_damage` is called where a compressed file cannot be read."""
+        opener = partial(open_file, on_damage=on_damage)
+        return LineReader(self.path, end=self.size, open_file=opener)
 
-    def has(self, ordinal: int | None) -> bool:
-        """Tell whether a record is part of it."""
+    def includes(self, ordinal: int | None) -> bool:
+        """Return whether the record with this ordinal belongs to it."""
         if ordinal is None:
             return True
         is_early = self.from_ordinal is not None and ordinal < self.from_ordinal
         return not is_early and (self.before_ordinal is None or ordinal < self.before_ordinal)
 
 
-class Rollback(Struct, frozen=True):
-    """Turns that were taken back: the lines from the first of them on."""
+class CodexRollback(Struct, frozen=True):
+    """The lines of turns that were rolled back."""
 
     first: int
     end: int
-    """The line that takes them back."""
+    """The line that rolls them back."""
 
 
-class Outline(Struct):
-    """What the lines of a session have."""
+class CodexOutline(Struct):
+    """The facts about all lines of a session."""
 
     sha256: str = ""
-    """Of its file, as it is when it is not compressed; if it begins in others, of all of them."""
-    rollbacks: list[Rollback] = []
-    is_shortened: bool = False
-    """Whether nothing was said since turns were taken back, or left with another file."""
+    """The checksum of its decompressed file; of all files, if it has inherited history."""
+    rollbacks: list[CodexRollback] = []
+    is_rewound: bool = False
+    """Whether the last change was a rollback, or a change to another file."""
     has_events: bool = False
-    """Whether what is shown has records of its own."""
+    """Whether messages are also recorded as events, which have only the user's own text."""
     is_bare: bool = False
-    """Whether it is an old one, which has no such records at all."""
+    """Whether it is an old file, which has no events at all."""
 
 
-def first_line(path: Path) -> bytes:
-    """Return how a file begins."""
-    lines = Lines(path, opened=partial(opened, buffered=_BYTES_OF_A_HEAD))
+def _first_line(path: Path) -> bytes:
+    opener = partial(open_file, buffer_bytes=_HEAD_BUFFER_BYTES)
+    lines = LineReader(path, open_file=opener)
     return next((line for _, line in lines if line.strip(b"\0 \t\r")), b"")
 
 
-def meta_in(path: Path) -> Meta | None:
-    """Return what a file says of its session; None if it is no session of Codex's."""
-    line = first_line(path)
-    mark = read_mark(line) if line else None
-    if mark is None:
+def read_meta(path: Path) -> CodexMeta | None:
+    """Return the metadata in a file; None if the file is not a session of Codex."""
+    line = _first_line(path)
+    head = read_line_head(line) if line else None
+    if head is None:
         return None
-    is_its = mark.type == "session_meta" or _is_old_head(mark)
-    if not is_its:
-        return Meta() if mark.type in ITEMS | _WRAPPED | _QUIET or mark.record_type else None
-    return meta_of(line)
+    if head.type == "session_meta" or _is_old_meta(head):
+        return read_first_line(line)
+    is_codex_line = head.type in ITEM_TYPES | _WRAPPED | _IGNORED or head.record_type
+    return CodexMeta() if is_codex_line else None
 
 
-def _is_old_head(mark: Mark) -> bool:
-    return mark.type == "" and mark.id is not None and mark.timestamp is not None
+def _is_old_meta(head: CodexLineHead) -> bool:
+    return head.type == "" and head.id is not None and head.timestamp is not None
 
 
-def outline(segments: Sequence[Segment], notes: Notes) -> Outline:
-    """Look over the lines of a session; the last segment is its own file."""
-    survey = _Survey(notes)
+def read_outline(segments: Sequence[CodexSegment], notes: ImportNotes) -> CodexOutline:
+    """Read the outline of a session. The last segment is the session's own file."""
+    builder = _OutlineBuilder(notes)
     checksums: list[str] = []
     number = 0
     done = 0
     for segment in segments:
         lines = segment.lines(lambda: notes.skip("a compressed file is cut off, or damaged"))
-        checksum, each = lines.hashed()
-        survey.found.is_shortened = segment is not segments[0]
-        for place, line in each:
-            if number % _LINES_A_NOTE == 0:
-                notes.at((done + lines.done) // 2)
-            is_last = segment.size is not None and place + len(line) >= segment.size
-            survey.take(line, number, segment, is_last=is_last)
+        checksum, numbered = lines.with_checksum()
+        builder.outline.is_rewound = segment is not segments[0]
+        for offset, line in numbered:
+            if number % _LINES_PER_REPORT == 0:
+                notes.report_progress((done + lines.offset) // 2)
+            is_last = segment.size is not None and offset + len(line) >= segment.size
+            builder.add(line, number, segment, is_last=is_last)
             number += 1
-        done += lines.done
+        done += lines.offset
         notes.skip("a line is too long", lines.too_long)
-        checksums.append(checksum.words)
-    survey.found.sha256 = _joined_checksum(checksums)
-    return survey.found
+        checksums.append(checksum.hexdigest)
+    builder.outline.sha256 = _combined_checksum(checksums)
+    return builder.outline
 
 
-def _joined_checksum(checksums: list[str]) -> str:
+def _combined_checksum(checksums: list[str]) -> str:
     only, *others = checksums
     return sha256("".join(checksums).encode()).hexdigest() if others else only
 
 
-class _Survey:
-    """Finds where turns begin and which were taken back, line by line."""
+class _OutlineBuilder:
+    """Finds where turns begin, and which were rolled back, line by line."""
 
-    def __init__(self, notes: Notes) -> None:
-        self.found = Outline(rollbacks=[])
+    def __init__(self, notes: ImportNotes) -> None:
+        self.outline = CodexOutline(rollbacks=[])
         self._notes = notes
-        self._turns: list[int] = []
-        self._begun: int | None = None
-        self._is_counted = False
+        self._turn_starts: list[int] = []
+        self._open_turn: int | None = None
+        self._has_user_message = False
         self._is_first = True
 
-    def take(self, line: bytes, number: int, segment: Segment, *, is_last: bool) -> None:
-        """Look at one line."""
-        mark = read_mark(line) if line else None
-        if mark is None:
+    def add(self, line: bytes, number: int, segment: CodexSegment, *, is_last: bool) -> None:
+        """Process one line."""
+        head = read_line_head(line) if line else None
+        if head is None:
             if line:
                 self._notes.skip("the last line is cut off" if is_last else "a line is no JSON")
             return
         if self._is_first:
-            self.found.is_bare = mark.payload is None and mark.type != "session_meta"
+            self.outline.is_bare = head.payload is None and head.type != "session_meta"
         self._is_first = False
-        if segment.has(mark.ordinal):
-            self._take(mark, number)
+        if segment.includes(head.ordinal):
+            self._add_head(head, number)
 
-    def _take(self, mark: Mark, number: int) -> None:
-        match mark.type:
-            case "event_msg" if mark.payload is not None:
-                self._event(mark, number)
+    def _add_head(self, head: CodexLineHead, number: int) -> None:
+        match head.type:
+            case "event_msg" if head.payload is not None:
+                self._add_event(head, number)
             case "inter_agent_communication":
-                self._said(number)
-            case it if it in _WRAPPED and mark.payload is not None:
+                self._add_user_message(number)
+            case kind if kind in _WRAPPED and head.payload is not None:
                 pass
-            case it if it in ITEMS or it in _QUIET or mark.record_type or _is_old_head(mark):
+            case kind if (
+                kind in ITEM_TYPES or kind in _IGNORED or head.record_type or _is_old_meta(head)
+            ):
                 pass
-            case it if it in _WRAPPED:
+            case kind if kind in _WRAPPED:
                 self._notes.skip("a record has nothing in it")
-            case it:
-                self._notes.skip(f"a record of unknown type: {it}" if it else "no type")
+            case kind:
+                self._notes.skip(f"a record of unknown type: {kind}" if kind else "no type")
 
-    def _event(self, mark: Mark, number: int) -> None:
-        payload = mark.payload
+    def _add_event(self, head: CodexLineHead, number: int) -> None:
+        payload = head.payload
         kind = payload.type if payload is not None else ""
         item = payload.item.type if payload is not None and payload.item is not None else ""
-        if kind in _SAID or item in _SAID_ITEMS:
-            self.found.has_events = True
+        if kind in _MESSAGE_EVENTS or item in _MESSAGE_ITEMS:
+            self.outline.has_events = True
         match kind:
             case "task_started" | "turn_started":
-                self._begun, self._is_counted = number, False
+                self._open_turn, self._has_user_message = number, False
             case "task_complete" | "turn_complete" | "turn_aborted":
-                self._begun = None
+                self._open_turn = None
             case "thread_rolled_back":
                 self._roll_back((payload.num_turns if payload is not None else 0) or 0, number)
             case _ if kind == "user_message" or item == "UserMessage":
-                self._said(number)
+                self._add_user_message(number)
             case _:
                 pass
 
-    def _said(self, number: int) -> None:
-        """Note that the user has said something: what was said meanwhile is no turn of its own."""
-        self.found.is_shortened = False
-        if self._begun is not None and self._is_counted:
+    def _add_user_message(self, number: int) -> None:
+        """Count a turn, unless the message came while a counted turn was running."""
+        self.outline.is_rewound = False
+        if self._open_turn is not None and self._has_user_message:
             return
-        self._turns.append(number if self._begun is None else self._begun)
-        self._is_counted = True
-        del self._turns[:-_MOST_OPEN_TURNS]
+        self._turn_starts.append(number if self._open_turn is None else self._open_turn)
+        self._has_user_message = True
+        del self._turn_starts[:-_MAX_OPEN_TURNS]
 
     def _roll_back(self, count: int, number: int) -> None:
-        if count <= 0 or not self._turns:
+        if count <= 0 or not self._turn_starts:
             return
-        first = self._turns[-min(count, len(self._turns))]
-        del self._turns[-count:]
-        self._begun = None
-        self.found.rollbacks.append(Rollback(first, number))
-        self.found.is_shortened = True
+        first = self._turn_starts[-min(count, len(self._turn_starts))]
+        del self._turn_starts[-count:]
+        self._open_turn = None
+        self.outline.rollbacks.append(CodexRollback(first, number))
+        self.outline.is_rewound = True
 
 
-def told_lines(
-    segments: Sequence[Segment], rollbacks: Sequence[Rollback], notes: Notes, end: int | None = None
-) -> Iterator[tuple[Segment, bytes]]:
-    """Yield the lines that are not taken back, up to one of them."""
-    # What was taken back later may reach further back than what was before.
-    spans = _joined(rollbacks)
+def remaining_lines(
+    segments: Sequence[CodexSegment],
+    rollbacks: Sequence[CodexRollback],
+    notes: ImportNotes,
+    end: int | None = None,
+) -> Iterator[tuple[CodexSegment, bytes]]:
+    """Yield the lines before `end` that were not rolled back."""
+    # A later rollback may reach further back than an earlier one.
+    ranges = _merge_ranges(rollbacks)
     number, at, done = 0, 0, 0
     for segment in segments:
         lines = segment.lines()
         for _, line in lines:
             if number == end:
                 return
-            if number % _LINES_A_NOTE == 0:
-                notes.at(done + lines.done // 2)
-            while at < len(spans) and number > spans[at].end:
+            if number % _LINES_PER_REPORT == 0:
+                notes.report_progress(done + lines.offset // 2)
+            while at < len(ranges) and number > ranges[at].end:
                 at += 1
-            if at == len(spans) or number < spans[at].first:
+            if at == len(ranges) or number < ranges[at].first:
                 yield segment, line
             number += 1
-        done += lines.done
+        done += lines.offset
 
 
-def _joined(rollbacks: Sequence[Rollback]) -> list[Rollback]:
-    """Return what is taken back as stretches that do not overlap, in order."""
-    spans: list[Rollback] = []
-    for it in rollbacks:
-        first = it.first
-        while spans and spans[-1].end >= first:
-            first = min(first, spans.pop().first)
-        spans.append(Rollback(first, it.end))
-    return spans
+def _merge_ranges(rollbacks: Sequence[CodexRollback]) -> list[CodexRollback]:
+    """Return the rolled back lines as ranges that do not overlap, in order."""
+    ranges: list[CodexRollback] = []
+    for rollback in rollbacks:
+        first = rollback.first
+        while ranges and ranges[-1].end >= first:
+            first = min(first, ranges.pop().first)
+        ranges.append(CodexRollback(first, rollback.end))
+    return ranges
 
 
-def is_passed_over(line: bytes, *, has_events: bool) -> bool:
-    """Tell at a glance whether there is nothing to tell of a line. Most are such."""
-    if _PASSED_OVER.match(line, 0, _LOOKED_AT):
+def is_irrelevant(line: bytes, *, has_events: bool) -> bool:
+    """Return whether a line needs no conversion, from its first bytes. Most lines need none."""
+    if _IRRELEVANT_LINE.match(line, 0, _SEARCHED_BYTES):
         return True
-    return has_events and _TOLD_TWICE.match(line, 0, _LOOKED_AT) is not None
+    return has_events and _DUPLICATE_LINE.match(line, 0, _SEARCHED_BYTES) is not None

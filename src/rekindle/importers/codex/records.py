@@ -1,111 +1,109 @@
-"""The records of Codex's files: of each only what is wanted of it, and all of it optional."""
+"""The records in Codex's files: only the fields of interest, all of them optional."""
 
 from msgspec import Raw, Struct, field
 
-from rekindle.importers.lenient_reader import Reader
-
-NOTHING = Raw()
+from rekindle.importers.lenient_reader import MISSING, LenientReader
 
 
-class Line(Struct, gc=False):
-    """A line of a file. Before September 2025, what is now in the payload was the line itself."""
+class CodexLine(Struct, frozen=True, gc=False):
+    """A line of a file. Before September 2025, the payload was the line itself."""
 
     type: str = ""
     timestamp: str | None = None
     ordinal: int | None = None
-    payload: Raw = NOTHING
+    payload: Raw = MISSING
 
 
-# -- what is looked at to find out what belongs to a session ---------------------------------
+# -- records for the outline ------------------------------------------------------------------
 
 
-class MarkedItem(Struct, gc=False):
-    """Of what happened in a turn, what it is."""
+class CodexItemHead(Struct, frozen=True, gc=False):
+    """The type of an item of a turn."""
 
     type: str = ""
 
 
-class MarkedPayload(Struct, gc=False):
-    """Of a payload, what tells where turns begin, and which were taken back."""
+class CodexPayloadHead(Struct, frozen=True, gc=False):
+    """The fields of a payload that mark the start of a turn, or a rollback."""
 
     type: str = ""
     num_turns: int | None = None
-    item: MarkedItem | None = None
+    item: CodexItemHead | None = None
 
 
-class Mark(Struct, gc=False):
-    """Of a line, what tells what it is. Most of a file is passed over unread."""
+class CodexLineHead(Struct, frozen=True, gc=False):
+    """The fields that decide how a line is used. The rest is not decoded."""
 
     type: str = ""
     timestamp: str | None = None
     ordinal: int | None = None
-    payload: MarkedPayload | None = None
+    payload: CodexPayloadHead | None = None
     id: str | None = None
     record_type: str | None = None
 
 
-class Base(Struct, gc=False):
-    """Up to where a session begins in another file. What is named there is a file's id."""
+class CodexHistoryBase(Struct, frozen=True, gc=False):
+    """The end of the history that a session inherits. `thread_id` is the id of a file."""
 
     thread_id: str = ""
     end_ordinal_exclusive: int | None = None
     end_byte_offset: int | None = None
 
 
-class Spawned(Struct, gc=False):
-    """Who has started a sub-agent."""
+class CodexSpawnSource(Struct, frozen=True, gc=False):
+    """The session that started a sub-agent."""
 
     parent_thread_id: str | None = None
 
 
-class SubAgent(Struct, gc=False):
-    """What for a sub-agent was started."""
+class CodexSubAgentSource(Struct, frozen=True, gc=False):
+    """The reason why a sub-agent was started."""
 
-    thread_spawn: Spawned | None = None
-
-
-class Source(Struct, gc=False):
-    """Who has begun a session, if no person did."""
-
-    subagent: SubAgent | str | None = None
+    thread_spawn: CodexSpawnSource | None = None
 
 
-class Meta(Struct, gc=False):
-    """What is known of a session."""
+class CodexSource(Struct, frozen=True, gc=False):
+    """The origin of a session that was not started by a person."""
+
+    subagent: CodexSubAgentSource | str | None = None
+
+
+class CodexMeta(Struct, frozen=True, gc=False):
+    """The metadata of a session."""
 
     id: str | None = None
     timestamp: str | None = None
     cwd: str | None = None
     cli_version: str | None = None
-    source: Source | str | None = None
+    source: CodexSource | str | None = None
     parent_thread_id: str | None = None
     agent_nickname: str | None = None
     agent_role: str | None = None
     history_mode: str | None = None
-    history_base: Base | None = None
+    history_base: CodexHistoryBase | None = None
     subagent_history_start_ordinal: int | None = None
 
 
-class _MetaLine(Struct, gc=False):
-    payload: Meta | None = None
+class _MetaLine(Struct, frozen=True, gc=False):
+    payload: CodexMeta | None = None
 
 
-# -- what is told ------------------------------------------------------------------------------
+# -- records that are converted ---------------------------------------------------------------
 
 
-class Part(Struct, gc=False):
-    """A part of what was said. Long texts are passed on as they stand there."""
+class CodexPart(Struct, frozen=True, gc=False):
+    """A part of a message. Long texts stay undecoded."""
 
     type: str = ""
-    text: Raw = NOTHING
-    image_url: Raw = NOTHING
-    image_link: Raw = field(default=NOTHING, name="imageUrl")
+    text: Raw = MISSING
+    image_url: Raw = MISSING
+    image_link: Raw = field(default=MISSING, name="imageUrl")
     path: str | None = None
     name: str | None = None
 
 
-class Action(Struct, gc=False):
-    """What was looked for, or run."""
+class CodexAction(Struct, frozen=True, gc=False):
+    """A search or a command."""
 
     type: str = ""
     query: str | None = None
@@ -115,37 +113,37 @@ class Action(Struct, gc=False):
     command: list[str] | None = None
 
 
-class Item(Struct, gc=False):
-    """What the model was told, or has said."""
+class CodexItem(Struct, frozen=True, gc=False):
+    """Input or output of the model."""
 
     type: str = ""
     role: str = ""
     id: str | None = None
-    content: list[Part] | None = None
-    summary: list[Part] | None = None
+    content: list[CodexPart] | None = None
+    summary: list[CodexPart] | None = None
     name: str = ""
     namespace: str | None = None
-    arguments: Raw = NOTHING
-    input: Raw = NOTHING
+    arguments: Raw = MISSING
+    input: Raw = MISSING
     call_id: str | None = None
-    output: Raw = NOTHING
+    output: Raw = MISSING
     status: str | None = None
-    action: Action | None = None
+    action: CodexAction | None = None
     revised_prompt: str | None = None
-    result: Raw = NOTHING
+    result: Raw = MISSING
 
 
-class Change(Struct, gc=False):
-    """What became of a file."""
+class CodexFileChange(Struct, frozen=True, gc=False):
+    """The change of a file."""
 
     type: str = ""
-    content: Raw = NOTHING
+    content: Raw = MISSING
     unified_diff: str | None = None
     move_path: str | None = None
 
 
-class Parsed(Struct, gc=False):
-    """What a command does, as far as Codex knows."""
+class CodexParsedCommand(Struct, frozen=True, gc=False):
+    """Codex's interpretation of a command."""
 
     type: str = ""
     name: str | None = None
@@ -153,58 +151,58 @@ class Parsed(Struct, gc=False):
     query: str | None = None
 
 
-class Place(Struct, gc=False):
-    """Where in a file something was found."""
+class CodexCodeLocation(Struct, frozen=True, gc=False):
+    """The location of a finding."""
 
     absolute_file_path: str | None = None
 
 
-class Finding(Struct, gc=False):
-    """Something that a review has found."""
+class CodexFinding(Struct, frozen=True, gc=False):
+    """A finding of a review."""
 
     title: str = ""
     body: str = ""
-    code_location: Place | None = None
+    code_location: CodexCodeLocation | None = None
 
 
-class Review(Struct, gc=False):
-    """What a review has brought."""
+class CodexReview(Struct, frozen=True, gc=False):
+    """The result of a review."""
 
     overall_explanation: str = ""
-    findings: list[Finding] = []
+    findings: list[CodexFinding] = []
 
 
-class Mishap(Struct, gc=False):
-    """What went wrong."""
+class CodexError(Struct, frozen=True, gc=False):
+    """An error."""
 
     message: str = ""
 
 
-class TurnItem(Struct, gc=False):
-    """Something that happened in a turn, as it is shown."""
+class CodexTurnItem(Struct, frozen=True, gc=False):
+    """An item of a turn, as the user saw it."""
 
     type: str = ""
     id: str = ""
-    content: list[Part] | None = None
-    text: Raw = NOTHING
+    content: list[CodexPart] | None = None
+    text: Raw = MISSING
     summary_text: list[Raw] = []
     raw_content: list[Raw] = []
     command: list[str] = []
-    parsed_cmd: list[Parsed] = []
+    parsed_cmd: list[CodexParsedCommand] = []
     status: str | None = None
-    aggregated_output: Raw = NOTHING
-    stdout: Raw = NOTHING
+    aggregated_output: Raw = MISSING
+    stdout: Raw = MISSING
     exit_code: int | None = None
-    changes: dict[str, Change] = {}
+    changes: dict[str, CodexFileChange] = {}
     server: str = ""
     namespace: str | None = None
     tool: str = ""
-    arguments: Raw = NOTHING
-    content_items: list[Part] | None = None
-    result: Raw = NOTHING
-    error: Mishap | str | None = None
+    arguments: Raw = MISSING
+    content_items: list[CodexPart] | None = None
+    result: Raw = MISSING
+    error: CodexError | str | None = None
     query: str | None = None
-    action: Action | None = None
+    action: CodexAction | None = None
     path: str | None = None
     receiver_thread_ids: list[str] = []
     prompt: str | None = None
@@ -212,77 +210,77 @@ class TurnItem(Struct, gc=False):
     agent_path: str | None = None
     kind: str = ""
     user_facing_hint: str | None = None
-    review_output: Review | None = None
+    review_output: CodexReview | None = None
     revised_prompt: str | None = None
 
 
-class Invocation(Struct, gc=False):
-    """Which tool of which server was called."""
+class CodexInvocation(Struct, frozen=True, gc=False):
+    """A call of an MCP server's tool."""
 
     server: str = ""
     tool: str = ""
-    arguments: Raw = NOTHING
+    arguments: Raw = MISSING
 
 
-class Event(Struct, gc=False):
-    """Something that was shown when it happened."""
+class CodexEvent(Struct, frozen=True, gc=False):
+    """An event, as the user saw it."""
 
     type: str = ""
-    message: Raw = NOTHING
-    text: Raw = NOTHING
+    message: Raw = MISSING
+    text: Raw = MISSING
     kind: str | None = None
     images: list[Raw] | None = None
     local_images: list[str] | None = None
     turn_id: str | None = None
-    error: Mishap | None = None
-    item: TurnItem | None = None
+    error: CodexError | None = None
+    item: CodexTurnItem | None = None
     call_id: str = ""
     event_id: str = ""
     success: bool | None = None
     status: str | None = None
-    changes: dict[str, Change] = {}
-    stderr: Raw = NOTHING
-    invocation: Invocation | None = None
-    result: Raw = NOTHING
+    changes: dict[str, CodexFileChange] = {}
+    stderr: Raw = MISSING
+    invocation: CodexInvocation | None = None
+    result: Raw = MISSING
     query: str | None = None
-    action: Action | None = None
+    action: CodexAction | None = None
     user_facing_hint: str | None = None
-    review_output: Review | None = None
+    review_output: CodexReview | None = None
     revised_prompt: str | None = None
     agent_thread_id: str | None = None
     agent_path: str | None = None
 
 
-class Message(Struct, gc=False):
-    """What one agent has said to another; or what a conversation was made of when it was long."""
+class CodexMessage(Struct, frozen=True, gc=False):
+    """A message between agents, or the summary of a compacted conversation."""
 
-    content: Raw = NOTHING
-    message: Raw = NOTHING
-
-
-read_line = Reader(Line)
-read_mark = Reader(Mark)
-read_meta = Reader(Meta)
-read_item = Reader(Item)
-read_event = Reader(Event)
-read_message = Reader(Message)
-_read_meta_line = Reader(_MetaLine)
+    content: Raw = MISSING
+    message: Raw = MISSING
 
 
-def meta_of(line: bytes) -> Meta | None:
-    """Return what the first line of a file tells of the session."""
+read_line = LenientReader(CodexLine)
+read_line_head = LenientReader(CodexLineHead)
+_read_meta = LenientReader(CodexMeta)
+read_item = LenientReader(CodexItem)
+read_event = LenientReader(CodexEvent)
+read_message = LenientReader(CodexMessage)
+_read_meta_line = LenientReader(_MetaLine)
+
+
+def read_first_line(line: bytes) -> CodexMeta | None:
+    """Return the metadata in the first line of a file."""
     wrapped = _read_meta_line(line)
-    return wrapped.payload if wrapped is not None and wrapped.payload else read_meta(line)
+    return wrapped.payload if wrapped is not None and wrapped.payload else _read_meta(line)
 
 
-def parent_of(meta: Meta) -> str | None:
+def parent_of(meta: CodexMeta) -> str | None:
     """Return the session that has started this one."""
-    source = meta.source.subagent if isinstance(meta.source, Source) else None
-    spawned = source.thread_spawn if isinstance(source, SubAgent) else None
+    source = meta.source.subagent if isinstance(meta.source, CodexSource) else None
+    spawned = source.thread_spawn if isinstance(source, CodexSubAgentSource) else None
     return meta.parent_thread_id or (spawned.parent_thread_id if spawned is not None else None)
 
 
-def is_agents(meta: Meta) -> bool:
-    """Tell whether a session is that of a sub-agent."""
-    has_source = isinstance(meta.source, Source) and meta.source.subagent is not None
+def is_sub_agent(meta: CodexMeta) -> bool:
+    """Return whether a session belongs to a sub-agent."""
+    has_source = isinstance(meta.source, CodexSource) and meta.source.subagent is not None
     return has_source or parent_of(meta) is not None

@@ -1,14 +1,14 @@
-"""What of the words in the user's name are the user's own.
+"""Separate the user's own text from text that Codex adds in the user's role.
 
-Codex puts into the same place what it wants the model to know: where it runs, what stands in
-AGENTS.md, which skills there are, what a command of the user's has printed.
+Codex sends context to the model as user messages: the environment, the contents of AGENTS.md, the
+available skills, and the output of commands that the user has run.
 """
 
 import re
 
 from msgspec import Struct
 
-_BEGIN_AND_END = (
+_CONTEXT_STARTS_AND_ENDS = (
     ("# AGENTS.md instructions", "</INSTRUCTIONS>"),
     *(
         (f"<{tag}>", f"</{tag}>")
@@ -25,51 +25,54 @@ _BEGIN_AND_END = (
     ("Warning: The maximum number of unified exec processes you can keep open is", ""),
     ("Warning: Your account was flagged for potentially high-risk cyber activity", ""),
 )  # fmt: skip
-_REQUEST = "## My request for Codex:"
-"""Stands before the user's words if an editor has told what is open in it."""
-_FOLDER = re.compile(r"<cwd>(.*?)</cwd>|^Current working directory: (.*)$", re.MULTILINE)
-_SHELL = re.compile(
+_REQUEST_HEADING = "## My request for Codex:"
+"""Comes before the user's text if an editor has added the list of open files."""
+_CWD = re.compile(r"<cwd>(.*?)</cwd>|^Current working directory: (.*)$", re.MULTILINE)
+_SHELL_COMMAND = re.compile(
     r"<user_shell_command>\s*<command>\n?(.*?)\n?</command>\s*<result>\n?(.*?)\n?</result>",
     re.DOTALL,
 )
-_CODE = re.compile(r"Exit code: (-?\d+)")
+_EXIT_CODE = re.compile(r"Exit code: (-?\d+)")
 
 
-def is_context(words: str) -> bool:
-    """Tell whether words in the user's name are what Codex wants the model to know."""
-    said = words.strip()
-    return any(said.startswith(begin) and said.endswith(end) for begin, end in _BEGIN_AND_END)
+def is_context(text: str) -> bool:
+    """Return whether a text in the user's role is context that Codex has added."""
+    stripped = text.strip()
+    return any(
+        stripped.startswith(start) and stripped.endswith(end)
+        for start, end in _CONTEXT_STARTS_AND_ENDS
+    )
 
 
-def own_words(words: str) -> str:
-    """Return the user's own words; none if Codex has put them there."""
-    if is_context(words):
+def own_text(text: str) -> str:
+    """Return the user's own part of a text; an empty string if Codex has added all of it."""
+    if is_context(text):
         return ""
-    _, found, request = words.partition(_REQUEST)
-    return request.strip() if found else words
+    _, heading, request = text.partition(_REQUEST_HEADING)
+    return request.strip() if heading else text
 
 
-def folder_in(words: str) -> str | None:
-    """Return the folder that a session runs in, if that is what the model is told."""
-    if not words.lstrip().startswith("<environment_context>"):
+def folder_in(text: str) -> str | None:
+    """Return the session's folder, if the text is the description of the environment."""
+    if not text.lstrip().startswith("<environment_context>"):
         return None
-    found = _FOLDER.search(words)
-    return (found[1] or found[2] or "").strip() or None if found else None
+    cwd = _CWD.search(text)
+    return (cwd[1] or cwd[2] or "").strip() or None if cwd else None
 
 
-class Typed(Struct, frozen=True):
-    """A command that the user has typed, and what it has printed."""
+class CodexShellCommand(Struct, frozen=True):
+    """A command that the user has run, and its output."""
 
     command: str
-    printed: str
+    output: str
     is_failed: bool
 
 
-def typed_command(words: str) -> Typed | None:
-    """Return the command that the user has run, if that is what the model is told."""
-    found = _SHELL.search(words) if "<user_shell_command>" in words else None
+def parse_shell_command(text: str) -> CodexShellCommand | None:
+    """Return the command that the user has run, if the text reports one."""
+    found = _SHELL_COMMAND.search(text) if "<user_shell_command>" in text else None
     if found is None:
         return None
-    head, _, printed = found[2].partition("Output:\n")
-    code = _CODE.search(head)
-    return Typed(found[1].strip(), printed, code is not None and code[1] != "0")
+    header, _, output = found[2].partition("Output:\n")
+    code = _EXIT_CODE.search(header)
+    return CodexShellCommand(found[1].strip(), output, code is not None and code[1] != "0")

@@ -1,41 +1,59 @@
-"""The messages of one conversation told as what a client would have heard, one after the other.
+"""Convert the messages of a conversation to entries, one after the other.
 
-Each is told by what stood before it alone, so that a file that has grown begins with what was told
-of it before: of a message that is written once more, what is new in it. A call is told once, when
-it is done: later versions may have its output cut. A turn ends where the next one begins. The last
-one is ended at the end of the file, for the time being, if the agent's last words were said; else
-it was cut off.
+The entries of a message depend only on earlier messages. So after a file has grown, its entries
+begin with the same entries as before. If a message is written again, only its new content is
+converted. A call is converted once, when it is done, because later versions may have its output
+truncated. A turn ends where the next one begins. The last turn ends provisionally at the end of the
+file, if the agent's last message was complete; otherwise it counts as interrupted.
 """
 
 from collections.abc import Callable
 from hashlib import blake2b
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
-from rekindle.importers.base import Notes
-from rekindle.importers.entry_builder import Clock, Teller
-from rekindle.importers.gemini.records import Call, Message, Part, parts_of
+from rekindle.importers.base import ImportNotes
+from rekindle.importers.entry_builder import (
+    COMPACTED_TEXT,
+    MAX_OPEN_CALLS,
+    EntryBuilder,
+    InferredTurnEnd,
+    TimestampParser,
+    child_session_meta,
+)
+from rekindle.importers.gemini.records import (
+    GeminiMessage,
+    GeminiPart,
+    GeminiToolCall,
+    read_parts,
+)
 from rekindle.importers.gemini.tool_calls import (
-    PLAN,
+    PLAN_TOOL,
     call_fields,
     is_done,
+    message_text,
     result_fields,
-    thoughts_of,
-    todo_steps,
-    words_of,
+    thoughts_in,
+    todo_entries,
 )
-from rekindle.importers.gemini.user_text import CANCELLED, THANKS, Heard, What, decoded, hear
-from rekindle.importers.uuids import Uuids
+from rekindle.importers.gemini.user_text import (
+    CANCELLED_TEXTS,
+    CANNED_ANSWERS,
+    GeminiTextKind,
+    GeminiUserText,
+    classify_parts,
+)
+from rekindle.importers.id_index import IdIndex
+from rekindle.importers.lenient_reader import decode_string
 
-_COMPACTED = "[The conversation was compacted here: the agent went on with a summary of it.]"
-_NOTICES = frozenset({"info", "warning", "error"})
-_MESSAGES_REMEMBERED = 256
-_MOST_OPEN_CALLS = 10_000
-_SILENCE = b'""'
+_NOTICE_TYPES = frozenset({"info", "warning", "error"})
+_MAX_MESSAGES = 256
+_EMPTY = b'""'
 
 
-class _Told(Struct):
-    """What was told of a message: it may come again with more."""
+class _ConvertedText(Struct):
+    """The text of a message that was converted so far. The message may come again with more."""
 
     size: int = 0
     checksum: str = ""
@@ -44,275 +62,303 @@ class _Told(Struct):
 
 
 class _Prompt(Struct, frozen=True):
-    """A prompt that may be none: the tool writes old ones down again."""
+    """A prompt."""
 
     id: str
     at_us: int
-    heard: Heard
+    content: GeminiUserText
 
 
-class Conversation:
-    """Tells one conversation. `child_id` is what a sub-agent's session is called."""
+class _SeenItems:
+    """The messages, texts and calls of a session that were seen before."""
+
+    def __init__(self) -> None:
+        self._messages = IdIndex()
+        self._texts = IdIndex()
+        self.calls = IdIndex()
+        self.recent: dict[str, _ConvertedText] = {}
+
+    def add_message(self, message: GeminiMessage) -> None:
+        """Remember a message."""
+        if message.id is not None:
+            _add_if_new(self._messages, message.id)
+
+    def has_message(self, message: GeminiMessage) -> bool:
+        """Return whether a message with this id was seen before."""
+        return message.id is not None and message.id in self._messages
+
+    def has_text(self, role: str, text: bytes) -> bool:
+        """Return whether the text was seen before in this role."""
+        return _digest(role, text) in self._texts
+
+    def add_text(self, role: str, text: bytes) -> bool:
+        """Remember a text; return whether it was seen before in this role."""
+        return not _add_if_new(self._texts, _digest(role, text))
+
+
+class GeminiConverter:
+    """Converts one conversation. `child_id` returns the id of the session of a sub-agent."""
 
     def __init__(
-        self, teller: Teller, notes: Notes, cwd: str | None, child_id: Callable[[str], str]
+        self,
+        builder: EntryBuilder,
+        notes: ImportNotes,
+        cwd: str | None,
+        child_id: Callable[[str], str],
     ) -> None:
-        self._teller = teller
+        self._builder = builder
         self._notes = notes
         self._cwd = cwd
         self._child_id = child_id
-        self._clock = Clock()
-        self._known = Uuids()
-        self._recent: dict[str, _Told] = {}
-        self._said = Uuids()
-        self._calls = Uuids()
-        self._open: dict[str, str] = {}
-        """The names of the calls that are not done."""
+        self._timestamps = TimestampParser()
+        self._seen = _SeenItems()
+        self._open_calls: dict[str, str] = {}
+        """The names of the calls that are not done, by id."""
         self._held: _Prompt | None = None
+        """A prompt with the text of an earlier one, until the next message decides about it."""
         self._has_begun = False
-        self._is_finished = False
-        self._finished_us = 0
+        self._turn_end = InferredTurnEnd(None)
         self._at_us = 0
-        """When it was what was told last; 0 if nobody knows."""
+        """The time of the last message; 0 if it is unknown."""
         self._count = 0
-        """Of the messages: one without an id is called by it."""
+        """The number of messages. It is the id of a message that has none."""
 
-    def take(self, message: Message, *, is_listed: bool) -> None:
-        """Tell one more message. Of a list that replaces all others, most were told before."""
+    def convert(self, message: GeminiMessage, *, is_listed: bool) -> None:
+        """Convert one message. A listed one is part of a list that repeats earlier messages."""
         self._count += 1
-        at_us = self._clock.read(message.timestamp)
-        parts = parts_of(message.content)
-        self._let_go(message, parts)
+        at_us = self._timestamps.parse(message.timestamp)
+        parts = read_parts(message.content)
+        self._release_held(message, parts)
         self._at_us = self._at_us if at_us is None else max(at_us, self._at_us)
-        self._teller.at(self._at_us or None)
+        self._builder.set_time(self._at_us or None)
         match message.type:
             case "user":
-                self._user(message, parts, is_listed=is_listed)
+                self._convert_user(message, parts, is_listed=is_listed)
             case "gemini":
-                self._answer(message, parts, is_listed=is_listed)
-            case it if it in _NOTICES:
-                self._notice(message, parts)
-            case it:
-                self._notes.skip(f"a message of unknown type: {it}" if it else "no type")
-        if message.id is not None:
-            _note(self._known, message.id)
+                self._convert_answer(message, parts, is_listed=is_listed)
+            case kind if kind in _NOTICE_TYPES:
+                self._convert_notice(message, parts)
+            case kind:
+                self._notes.skip(f"a message of unknown type: {kind}" if kind else "no type")
+        self._seen.add_message(message)
 
     def finish(self) -> None:
-        """Tell what is so as long as the file does not go on."""
-        self._teller.is_provisional = True
+        """Add the provisional entries at the end of the file."""
+        self._builder.is_provisional = True
         if self._held is not None:
-            self._prompt(self._held)
-        if self._is_finished:
-            self._end_turn()
+            self._add_prompt(self._held)
+        if self._turn_end.is_finished:
+            self._turn_end.apply(self._builder)
 
     # -- the user -----------------------------------------------------------------------
 
-    def _user(self, message: Message, parts: list[Part], *, is_listed: bool) -> None:
-        self._results(parts)
-        heard = _as_typed(hear(parts), hear(parts_of(message.display_content)))
-        if heard.what is What.NOTHING:
+    def _convert_user(
+        self, message: GeminiMessage, parts: list[GeminiPart], *, is_listed: bool
+    ) -> None:
+        self._convert_results(parts)
+        displayed = classify_parts(read_parts(message.display_content))
+        content = _as_typed(classify_parts(parts), displayed)
+        if content.kind is GeminiTextKind.CONTEXT:
             return
-        is_said = _note(self._said, _key("user", heard.words.encode("utf-8", "surrogatepass")))
+        is_repeated = self._seen.add_text("user", content.text.encode("utf-8", "surrogatepass"))
         message_id = message.id or f"prompt-{self._count}"
-        if self._is_known(message):
-            if is_said:
+        if self._seen.has_message(message):
+            if is_repeated:
                 return
-            # Written anew with other words; nobody else has this id.
+            # The message was rewritten. The time makes its id unique.
             message_id = f"{message_id}.{self._at_us}"
-        match heard.what:
-            case What.SUMMARY if not is_said:
-                self._teller.agent(_COMPACTED, message_id)
-                self._teller.thought(heard.words, message_id)
-                self._finished_us = self._at_us
-            case What.SUMMARY:
+        match content.kind:
+            case GeminiTextKind.SUMMARY if not is_repeated:
+                self._builder.add_agent_text(COMPACTED_TEXT, message_id)
+                self._builder.add_thought(content.text, message_id)
+                self._turn_end.at_us = self._at_us or None
+            case GeminiTextKind.SUMMARY:
                 pass
-            case What.STEERING if self._teller.is_in_turn:
-                for block in heard.blocks:
-                    self._teller.user(block, message_id)
-            case _ if is_said and heard.words and is_listed:
+            case GeminiTextKind.STEERING if self._builder.is_in_turn:
+                for block in content.blocks:
+                    self._builder.add_user_block(block, message_id)
+            case _ if is_repeated and content.text and is_listed:
                 pass
-            case _ if is_said and heard.words:
-                self._held = _Prompt(message_id, self._at_us, heard)
+            case _ if is_repeated and content.text:
+                self._held = _Prompt(message_id, self._at_us, content)
             case _:
-                self._prompt(_Prompt(message_id, self._at_us, heard))
+                self._add_prompt(_Prompt(message_id, self._at_us, content))
 
-    def _prompt(self, prompt: _Prompt) -> None:
+    def _add_prompt(self, prompt: _Prompt) -> None:
         self._held = None
-        self._end_turn()
+        self._turn_end.apply(self._builder)
         self._has_begun = True
-        self._teller.at(prompt.at_us or None)
-        self._teller.prompt(prompt.id, prompt.heard.blocks)
-        self._is_finished = False
-        if prompt.heard.what is What.SHELL:
-            if prompt.heard.words.strip():
-                self._teller.agent(prompt.heard.words, prompt.id)
-            self._finish_now()
+        self._builder.set_time(prompt.at_us or None)
+        self._builder.add_prompt(prompt.id, prompt.content.blocks)
+        self._turn_end.is_finished = False
+        if prompt.content.kind is GeminiTextKind.SHELL:
+            if prompt.content.text.strip():
+                self._builder.add_agent_text(prompt.content.text, prompt.id)
+            self._turn_end.finish(self._at_us or None)
 
-    def _let_go(self, message: Message, parts: list[Part]) -> None:
-        """Tell a prompt that was asked before, unless an old answer shows that it is an old one."""
+    def _release_held(self, message: GeminiMessage, parts: list[GeminiPart]) -> None:
+        """Add the held prompt, unless an old answer shows that the tool wrote an old one again."""
         if self._held is None:
             return
         is_old = message.type == "gemini" and _is_synthetic(message)
-        if is_old and self._said.find(_key("gemini", words_of(parts))) is not None:
+        if is_old and self._seen.has_text("gemini", message_text(parts)):
             self._held = None
         else:
-            self._prompt(self._held)
-
-    def _end_turn(self) -> None:
-        if self._is_finished:
-            self._teller.end("end_turn", self._finished_us or None)
-        else:
-            self._teller.leave()
-
-    def _finish_now(self) -> None:
-        self._is_finished, self._finished_us = True, self._at_us
+            self._add_prompt(self._held)
 
     # -- the model ----------------------------------------------------------------------
 
-    def _answer(self, message: Message, parts: list[Part], *, is_listed: bool) -> None:
-        message_id = message.id or f"answer-{self._count}"
-        self._speak(message, message_id, parts, is_listed=is_listed)
-        for number, part in enumerate(parts):
-            if (made := part.function_call) is not None:
-                call_id = made.id or f"{message_id}-{number}"
-                self._call(Call(id=call_id, name=made.name, args=made.args))
-        for number, call in enumerate(message.tool_calls or []):
-            call.id = call.id or f"{message_id}-{number}"
-            self._call(call)
-
-    def _speak(
-        self, message: Message, message_id: str, parts: list[Part], *, is_listed: bool
+    def _convert_answer(
+        self, message: GeminiMessage, parts: list[GeminiPart], *, is_listed: bool
     ) -> None:
-        """Tell what of a message was not told yet."""
-        words = words_of(parts)
-        is_said = words == _SILENCE or _note(self._said, _key("gemini", words))
-        is_known = self._is_known(message)
-        is_from_before = not is_known and (is_listed or _is_synthetic(message))
-        if is_from_before and (is_said or words in THANKS):
-            return
-        told = self._recent.pop(message_id, None)
-        if told is None and is_known:
-            return
-        self._recent[message_id] = told = told or _Told()
-        if len(self._recent) > _MESSAGES_REMEMBERED:
-            del self._recent[next(iter(self._recent))]
-        self._think(message, message_id, parts, told)
-        if words != _SILENCE and (news := _news(words, told)) is not None:
-            version = f".{told.versions}" if told.versions > 1 else ""
-            self._teller.agent(Raw(news), message_id + version)
-            self._has_begun = True
-            self._finish_now()
+        message_id = message.id or f"answer-{self._count}"
+        self._convert_texts(message, message_id, parts, is_listed=is_listed)
+        for number, part in enumerate(parts):
+            if (call := part.function_call) is not None:
+                call_id = call.id or f"{message_id}-{number}"
+                self._convert_call(GeminiToolCall(id=call_id, name=call.name, args=call.args))
+        for number, call in enumerate(message.tool_calls or []):
+            self._convert_call(replace(call, id=call.id or f"{message_id}-{number}"))
 
-    def _think(self, message: Message, message_id: str, parts: list[Part], told: _Told) -> None:
+    def _convert_texts(
+        self, message: GeminiMessage, message_id: str, parts: list[GeminiPart], *, is_listed: bool
+    ) -> None:
+        """Convert the new thoughts and the new text of a message."""
+        text = message_text(parts)
+        is_repeated = text == _EMPTY or self._seen.add_text("gemini", text)
+        is_known = self._seen.has_message(message)
+        is_from_before = not is_known and (is_listed or _is_synthetic(message))
+        if is_from_before and (is_repeated or text in CANNED_ANSWERS):
+            return
+        recent = self._seen.recent
+        converted = recent.pop(message_id, None)
+        if converted is None and is_known:
+            return
+        recent[message_id] = converted = converted or _ConvertedText()
+        if len(recent) > _MAX_MESSAGES:
+            del recent[next(iter(recent))]
+        self._convert_thoughts(message, message_id, parts, converted)
+        if text != _EMPTY and (new := _new_text(text, converted)) is not None:
+            version = f".{converted.versions}" if converted.versions > 1 else ""
+            self._builder.add_agent_text(Raw(new), message_id + version)
+            self._has_begun = True
+            self._turn_end.finish(self._at_us or None)
+
+    def _convert_thoughts(
+        self,
+        message: GeminiMessage,
+        message_id: str,
+        parts: list[GeminiPart],
+        converted: _ConvertedText,
+    ) -> None:
         thoughts = [
-            f"**{it.subject}**\n{it.description}" if it.subject else it.description
-            for it in message.thoughts or []
-        ] or thoughts_of(parts)
-        for number, words in enumerate(thoughts):
-            if number >= told.thoughts and words:
-                # Each has a heading of its own, which must not stand at the end of the one before.
-                self._teller.thought(words, f"{message_id}-{number}" if number else message_id)
+            f"**{thought.subject}**\n{thought.description}"
+            if thought.subject
+            else thought.description
+            for thought in message.thoughts or []
+        ] or thoughts_in(parts)
+        for number, text in enumerate(thoughts):
+            if number >= converted.thoughts and text:
+                # Each thought is a message: its heading must not follow the text of another one.
+                self._builder.add_thought(text, f"{message_id}-{number}" if number else message_id)
                 self._has_begun = True
-                self._is_finished = False
-        told.thoughts = max(told.thoughts, len(thoughts))
+                self._turn_end.is_finished = False
+        converted.thoughts = max(converted.thoughts, len(thoughts))
 
     # -- tools --------------------------------------------------------------------------
 
-    def _call(self, call: Call) -> None:
-        is_open = call.id in self._open
-        is_known = _note(self._calls, call.id)
+    def _convert_call(self, call: GeminiToolCall) -> None:
+        is_open = call.id in self._open_calls
+        is_known = not _add_if_new(self._seen.calls, call.id)
         if is_known and not (is_open and is_done(call)):
             return
-        self._is_finished = False
+        self._turn_end.is_finished = False
         self._has_begun = True
-        self._at_us = max(self._at_us, self._clock.read(call.timestamp) or 0)
-        self._teller.at(self._at_us or None)
-        self._open.pop(call.id, None)
+        self._at_us = max(self._at_us, self._timestamps.parse(call.timestamp) or 0)
+        self._builder.set_time(self._at_us or None)
+        self._open_calls.pop(call.id, None)
         if not is_done(call):
-            self._open[call.id] = call.name
-            if len(self._open) > _MOST_OPEN_CALLS:
-                del self._open[next(iter(self._open))]
-        if call.name == PLAN:
-            self._teller.plan(todo_steps(call))
+            self._open_calls[call.id] = call.name
+            if len(self._open_calls) > MAX_OPEN_CALLS:
+                del self._open_calls[next(iter(self._open_calls))]
+        if call.name == PLAN_TOOL:
+            self._builder.add_plan(todo_entries(call))
             return
         fields = call_fields(call, self._cwd)
         if call.agent_id:
-            fields["_meta"]["rekindle"] = {"childSessionId": self._child_id(call.agent_id)}
-        tell = self._teller.called if is_known else self._teller.call
-        tell(call.id, **fields)
+            fields["_meta"] |= child_session_meta(self._child_id(call.agent_id))
+        add = self._builder.update_tool_call if is_known else self._builder.add_tool_call
+        add(call.id, **fields)
 
-    def _results(self, parts: list[Part]) -> None:
-        """Tell what became of calls that are not known to be done."""
+    def _convert_results(self, parts: list[GeminiPart]) -> None:
+        """Convert the results of calls that are not known to be done."""
         for part in parts:
             response = part.function_response
             if response is None:
                 continue
-            call_id = response.id or self._open_call(response.name)
-            is_known = call_id is not None and self._calls.find(call_id) is not None
-            if call_id is None or (is_known and call_id not in self._open):
+            call_id = response.id or self._open_call_named(response.name)
+            is_known = call_id is not None and call_id in self._seen.calls
+            if call_id is None or (is_known and call_id not in self._open_calls):
                 continue
-            self._open.pop(call_id, None)
-            _note(self._calls, call_id)
-            if response.name != PLAN:
-                tell = self._teller.called if is_known else self._teller.call
-                tell(call_id, **result_fields(response, is_known=is_known))
+            self._open_calls.pop(call_id, None)
+            _add_if_new(self._seen.calls, call_id)
+            if response.name != PLAN_TOOL:
+                add = self._builder.update_tool_call if is_known else self._builder.add_tool_call
+                add(call_id, **result_fields(response, is_known=is_known))
 
-    def _open_call(self, name: str) -> str | None:
-        """Return the call that a result without an id is of: the first of that name."""
-        return next((it for it, called in self._open.items() if called == name), None)
+    def _open_call_named(self, name: str) -> str | None:
+        """Return the call that a result without an id belongs to: the first with its name."""
+        return next((call_id for call_id, open_ in self._open_calls.items() if open_ == name), None)
 
-    # -- the tool itself ----------------------------------------------------------------
+    # -- notices ------------------------------------------------------------------------
 
-    def _notice(self, message: Message, parts: list[Part]) -> None:
-        """Tell what the tool has said to the user."""
-        words = decoded(Raw(words_of(parts))).strip()
-        if not words or not self._has_begun or self._is_known(message):
+    def _convert_notice(self, message: GeminiMessage, parts: list[GeminiPart]) -> None:
+        """Convert a notice that Gemini CLI has shown to the user."""
+        text = decode_string(Raw(message_text(parts))).strip()
+        if not text or not self._has_begun or self._seen.has_message(message):
             return
-        if words in CANCELLED:
-            self._teller.end("cancelled", self._at_us)
-            self._is_finished = False
+        if text in CANCELLED_TEXTS:
+            self._builder.end_turn("cancelled", self._at_us)
+            self._turn_end.is_finished = False
             return
-        self._teller.agent(f"[{message.type}] {words}", message.id)
-        self._is_finished = self._is_finished and message.type != "error"
-        self._finished_us = self._at_us
-
-    # -- what was told ------------------------------------------------------------------
-
-    def _is_known(self, message: Message) -> bool:
-        return message.id is not None and self._known.find(message.id) is not None
+        self._builder.add_agent_text(f"[{message.type}] {text}", message.id)
+        self._turn_end.is_finished = self._turn_end.is_finished and message.type != "error"
+        self._turn_end.at_us = self._at_us or None
 
 
-def _as_typed(told: Heard, seen: Heard) -> Heard:
-    """Return what was said as it was typed, and what was attached, as the model was told."""
-    attached = [it for it in told.blocks if it["type"] != "text"]
-    return Heard(seen.what, [*seen.blocks, *attached], seen.words) if seen.words else told
+def _as_typed(sent: GeminiUserText, displayed: GeminiUserText) -> GeminiUserText:
+    """Return the text that the user typed, with the attachments that the model received."""
+    if not displayed.text:
+        return sent
+    attachments = [block for block in sent.blocks if block["type"] != "text"]
+    return GeminiUserText(displayed.kind, [*displayed.blocks, *attachments], displayed.text)
 
 
-def _is_synthetic(message: Message) -> bool:
-    """Tell whether it was not the model who said it just then, but the tool, or in its name."""
+def _is_synthetic(message: GeminiMessage) -> bool:
+    """Return whether Gemini CLI has written the message in the model's role."""
     return message.model is None and bytes(message.content)[:1] == b"["
 
 
-def _note(names: Uuids, name: str) -> bool:
-    """Remember a name; tell whether it was known."""
-    if names.find(name) is not None:
-        return True
-    names.add(name, 1)
-    return False
+def _add_if_new(index: IdIndex, item_id: str) -> bool:
+    """Add an id to an index that is used as a set; return whether it is new."""
+    if item_id in index:
+        return False
+    index.add(item_id, 1)
+    return True
 
 
-def _key(by: str, words: bytes | memoryview) -> str:
-    return f"{by} {blake2b(words, digest_size=16).hexdigest()}"
+def _digest(role: str, text: bytes | memoryview) -> str:
+    return f"{role} {blake2b(text, digest_size=16).hexdigest()}"
 
 
-def _news(words: bytes, told: _Told) -> bytes | None:
-    """Return what of a text was not told yet. One that is another is told as one more."""
-    # It may be long: no copy is made of it in vain.
-    inside = memoryview(words)[1:-1]
-    is_same = told.versions and _key("", inside[: told.size]) == told.checksum
-    begin = told.size if is_same else 0
-    told.versions += not is_same
-    told.size, told.checksum = len(inside), _key("", inside)
-    if begin == 0:
-        return words if inside else None
-    return b'"%b"' % inside[begin:] if len(inside) > begin else None
+def _new_text(text: bytes, converted: _ConvertedText) -> bytes | None:
+    """Return the part of a text that was not converted yet; all of it if its start has changed."""
+    # The text may be long, so this uses a view of it instead of copies.
+    inside = memoryview(text)[1:-1]
+    is_same = converted.versions and _digest("", inside[: converted.size]) == converted.checksum
+    start = converted.size if is_same else 0
+    converted.versions += not is_same
+    converted.size, converted.checksum = len(inside), _digest("", inside)
+    if start == 0:
+        return text if inside else None
+    return b'"%b"' % inside[start:] if len(inside) > start else None

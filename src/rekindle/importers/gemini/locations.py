@@ -1,9 +1,8 @@
-"""Where Gemini CLI keeps things: a folder a project, named after it, or by a hash of its path.
+"""Where Gemini CLI keeps its files: a folder per project, with its name or a hash of its path.
 
-Which project a folder belongs to is told by a file in it, or by a list beside all of them. Where
-both are gone, a path that is known is the right one if its hash is the one that is on record. When
-a project that has a folder by its hash gets one by its name, the tool copies all that is in there,
-and never looks at the old one again.
+A file in the folder, or a list beside all folders, has the path of the project. If both are gone,
+known paths are compared with the recorded hash. When a project with a hashed folder gets a named
+one, the tool copies all files to it, and never uses the old folder again.
 """
 
 import re
@@ -15,117 +14,126 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
-from rekindle.importers.base import Found
-from rekindle.importers.lenient_reader import Reader
-from rekindle.importers.scan import beginning, each, files_in, folders_in, found_in
+from rekindle.importers.base import FoundSession
+from rekindle.importers.lenient_reader import LenientReader
+from rekindle.importers.scan import found_session, list_files, list_folders, read_head, scan_each
 
-_SESSION = re.compile(r"session-.+-([^-]+)\.jsonl?")
+_SESSION_NAME = re.compile(r"session-.+-([^-]+)\.jsonl?")
 _CHATS = "chats"
-_OWNER = ".project_root"
-_PROJECTS = "projects.json"
+_PROJECT_FILE = ".project_root"
+_PROJECT_LIST = "projects.json"
 _HASH = re.compile("[0-9a-f]{64}")
-_LARGEST = 4 * 1024 * 1024
-_SIGN = b'"projectHash"'
-_ID = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"')
-_NAMED = re.compile(rb'["\s](/[^"\\\s][^"\\\r\n]{0,1000})')
-_MOST_NAMED = 1000
-_LONGEST_PATH = 4096
-_DEEPEST = 64
+_MAX_FILE_BYTES = 4 * 1024 * 1024
+_OWN_FIELD = b'"projectHash"'
+_SESSION_ID = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"')
+_PATH = re.compile(rb'["\s](/[^"\\\s][^"\\\r\n]{0,1000})')
+_MAX_CANDIDATES = 1000
+_MAX_PATH_LENGTH = 4096
+_MAX_DEPTH = 64
 
 
 def folders(environ: Mapping[str, str], home: Path) -> list[Path]:
-    """Return where its sessions are."""
+    """Return the folder that contains the projects."""
     return [Path(environ.get("GEMINI_CLI_HOME") or home) / ".gemini" / "tmp"]
 
 
-def find(path: Path, cwd: str | None) -> Iterator[Found]:
-    """Yield the sessions of a file or below a folder."""
+def find(path: Path, cwd: str | None) -> Iterator[FoundSession]:
+    """Yield the sessions in a file or below a folder."""
     if path.is_file():
-        is_in_place = path.parent.name == _CHATS and _SESSION.fullmatch(path.name)
-        if is_in_place or _is_its(path):
-            yield found_in([path], is_child=True) if _is_child(path) else found_in(siblings(path))
+        is_in_place = path.parent.name == _CHATS and _SESSION_NAME.fullmatch(path.name)
+        if is_in_place or _is_gemini_file(path):
+            if _is_child(path):
+                yield found_session([path], is_child=True)
+            else:
+                yield found_session(session_files(path))
         return
-    below = path / "tmp" if (path / "tmp").is_dir() else path
-    is_one = below.name == _CHATS or (below / _CHATS).is_dir()
-    projects = [] if is_one else folders_in(below)
-    look = partial(_of_project, cwd=cwd, successors=_successors(projects))
-    yield from each([below, *projects], look)
+    root = path / "tmp" if (path / "tmp").is_dir() else path
+    is_one_project = root.name == _CHATS or (root / _CHATS).is_dir()
+    projects = [] if is_one_project else list_folders(root)
+    find_in_project = partial(_in_project, cwd=cwd, successors=_successors(projects))
+    yield from scan_each([root, *projects], find_in_project)
 
 
-def _of_project(folder: Path, cwd: str | None, successors: dict[str, Path]) -> Iterator[Found]:
+def _in_project(
+    folder: Path, cwd: str | None, successors: dict[str, Path]
+) -> Iterator[FoundSession]:
     chats = folder if folder.name == _CHATS else folder / _CHATS
     if not chats.is_dir():
-        # What lies elsewhere may be anything.
-        yield from _of_folder(folder, is_sure=False)
-    elif cwd is None or owner_of(chats.parent) in {None, cwd}:
-        yield from _of_folder(chats, successors.get(folder.name), is_sure=True)
+        # The folder may belong to another program.
+        yield from _in_folder(folder, is_trusted=False)
+    elif cwd is None or project_path(chats.parent) in {None, cwd}:
+        yield from _in_folder(chats, successors.get(folder.name), is_trusted=True)
 
 
 def _successors(projects: list[Path]) -> dict[str, Path]:
-    """Return where the chats of projects are now that have folders by their hashes, too."""
-    if not any(_HASH.fullmatch(it.name) for it in projects):
+    """Return the new chat folders of projects that also have an old, hashed folder."""
+    if not any(_HASH.fullmatch(project.name) for project in projects):
         return {}
-    named = [(it, owner_of(it)) for it in projects if not _HASH.fullmatch(it.name)]
-    return {_hashed(owner): folder / _CHATS for folder, owner in named if owner is not None}
+    named = [project for project in projects if not _HASH.fullmatch(project.name)]
+    paths = [(project, project_path(project)) for project in named]
+    return {_hashed(path): project / _CHATS for project, path in paths if path is not None}
 
 
-def _of_folder(folder: Path, successor: Path | None = None, *, is_sure: bool) -> Iterator[Found]:
-    def is_left(path: Path) -> bool:
+def _in_folder(
+    folder: Path, successor: Path | None = None, *, is_trusted: bool
+) -> Iterator[FoundSession]:
+    """Yield the sessions in a folder, without the ones that its successor has too."""
+
+    def is_current(path: Path) -> bool:
         copy = successor / path.relative_to(folder) if successor is not None else None
         return path.is_file() and (copy is None or not copy.is_file())
 
-    def of_children(below: Path) -> Iterator[Found]:
-        files = [it for it in files_in(below, ".jsonl") if is_left(it)]
-        yield from each(files, lambda it: iter([found_in([it], is_child=True)]))
+    def find_children(below: Path) -> Iterator[FoundSession]:
+        files = [path for path in list_files(below, ".jsonl") if is_current(path)]
+        yield from scan_each(files, lambda path: iter([found_session([path], is_child=True)]))
 
-    paths = [it for it in files_in(folder, "") if _SESSION.fullmatch(it.name)]
-    files = [it for it in paths if is_left(it) and (is_sure or _is_its(it))]
-    groups = [
-        list(it) for _, it in groupby(sorted(files, key=_by_id), key=lambda it: _by_id(it)[0])
-    ]
-    by_first = {it[0]: it for it in groups}
-    yield from each(by_first, lambda first: iter([found_in(by_first[first])]))
-    if is_sure:
-        yield from each(folders_in(folder), of_children)
+    paths = [path for path in list_files(folder, "") if _SESSION_NAME.fullmatch(path.name)]
+    files = [path for path in paths if is_current(path) and (is_trusted or _is_gemini_file(path))]
+    groups = groupby(sorted(files, key=_id_and_name), key=lambda path: _id_and_name(path)[0])
+    sessions = [list(group) for _, group in groups]
+    by_first = {session[0]: session for session in sessions}
+    yield from scan_each(by_first, lambda first: iter([found_session(by_first[first])]))
+    if is_trusted:
+        yield from scan_each(list_folders(folder), find_children)
 
 
-def _by_id(path: Path) -> tuple[str, str]:
-    """Order files by how their sessions' ids begin, and then by time."""
-    found = _SESSION.fullmatch(path.name)
+def _id_and_name(path: Path) -> tuple[str, str]:
+    """Return the start of the session's id, and the name of the file, which starts with a time."""
+    found = _SESSION_NAME.fullmatch(path.name)
     return found[1] if found else "", path.name
 
 
-def siblings(path: Path) -> list[Path]:
+def session_files(path: Path) -> list[Path]:
     """Return the files that may be of the same session, the oldest first."""
-    found = _SESSION.fullmatch(path.name)
+    found = _SESSION_NAME.fullmatch(path.name)
     if found is None or _is_child(path):
         return [path]
-    others = (it for it in path.parent.iterdir() if _by_id(it)[0] == found[1])
-    return sorted(it for it in others if it.is_file())
+    others = (other for other in path.parent.iterdir() if _id_and_name(other)[0] == found[1])
+    return sorted(other for other in others if other.is_file())
 
 
-def _is_its(path: Path) -> bool:
-    """Tell whether a file is one of its own, by how it begins."""
+def _is_gemini_file(path: Path) -> bool:
+    """Return whether the first bytes of a file look like Gemini CLI's records."""
     if path.suffix not in {".json", ".jsonl"}:
         return False
-    begin = beginning(path)
-    return _SIGN in begin and _ID.search(begin) is not None
+    head = read_head(path)
+    return _OWN_FIELD in head and _SESSION_ID.search(head) is not None
 
 
 def _is_child(path: Path) -> bool:
-    """Tell whether a file is that of a sub-agent, by its place."""
+    """Return whether a file belongs to a sub-agent, by its folder."""
     return path.parent.parent.name == _CHATS
 
 
 def project_of(path: Path) -> Path | None:
-    """Return the folder of the project that a file is in, if it lies as the tool has it."""
+    """Return the project folder that a file is in; None if the file is elsewhere."""
     chats = path.parent.parent if _is_child(path) else path.parent
     return chats.parent if chats.name == _CHATS else None
 
 
 def session_id_of(path: Path) -> str:
-    """Return the id of the session that a file is of."""
-    found = _ID.search(beginning(path))
+    """Return the id of the session in a file."""
+    found = _SESSION_ID.search(read_head(path))
     return found[1].decode("utf-8", "replace") if found else path.stem
 
 
@@ -139,69 +147,73 @@ def child_id(session_id: str, agent_id: str) -> str:
     return f"{session_id}.{agent_id}"
 
 
-# -- projects -------------------------------------------------------------------------------
+# -- projects ---------------------------------------------------------------------------------
 
 
-class _Registry(Struct):
-    """Which folder each project has."""
+class _ProjectList(Struct, frozen=True):
+    """The folder name of each project, by its path."""
 
     projects: dict[str, str] = {}
 
 
-_read_registry = Reader(_Registry)
+_read_project_list = LenientReader(_ProjectList)
 
 
-def _read(path: Path) -> bytes:
+def _read_file(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            return file.read(_LARGEST)
+            return file.read(_MAX_FILE_BYTES)
     except OSError:
         return b""
 
 
-def _registered(project: Path) -> dict[str, str]:
-    found = _read_registry(_read(project.parent.parent / _PROJECTS))
-    return found.projects if found is not None else {}
+def _listed_projects(project: Path) -> dict[str, str]:
+    listed = _read_project_list(_read_file(project.parent.parent / _PROJECT_LIST))
+    return listed.projects if listed is not None else {}
 
 
-def owner_of(project: Path) -> str | None:
-    """Return the path of the project that a folder is of, if that is said anywhere."""
-    told = _read(project / _OWNER).decode("utf-8", "replace").strip()
-    if told:
-        return told
-    known = _registered(project)
-    named = next((path for path, name in known.items() if name == project.name), None)
+def _recorded_path(project: Path) -> str:
+    return _read_file(project / _PROJECT_FILE).decode("utf-8", "replace").strip()
+
+
+def project_path(project: Path) -> str | None:
+    """Return the path of the project that a folder belongs to, if any file has it."""
+    recorded = _recorded_path(project)
+    if recorded:
+        return recorded
+    listed = _listed_projects(project)
+    named = next((path for path, name in listed.items() if name == project.name), None)
     is_hash = _HASH.fullmatch(project.name) is not None
-    return named or (inverted(project.name, known) if is_hash else None)
+    return named or (path_with_hash(project.name, listed) if is_hash else None)
 
 
-def known_folders(project: Path) -> Iterator[str]:
-    """Yield the paths of all projects that the tool knows of."""
-    yield from _registered(project)
-    for other in folders_in(project.parent):
-        if told := _read(other / _OWNER).decode("utf-8", "replace").strip():
-            yield told
+def known_paths(project: Path) -> Iterator[str]:
+    """Yield the paths of all projects that Gemini CLI knows."""
+    yield from _listed_projects(project)
+    for other in list_folders(project.parent):
+        if recorded := _recorded_path(other):
+            yield recorded
 
 
 def _hashed(path: str) -> str:
     return sha256(path.encode("utf-8", "replace")).hexdigest()
 
 
-def inverted(hashed: str, candidates: Iterable[str]) -> str | None:
-    """Return the path that a hash was made of, if it is one of these, or above one of them."""
+def path_with_hash(hashed: str, candidates: Iterable[str]) -> str | None:
+    """Return the path that has this hash, if it is a candidate or a parent of one."""
     tried: set[str] = set()
-    for candidate in islice(candidates, _MOST_NAMED):
-        if len(candidate) > _LONGEST_PATH:
+    for candidate in islice(candidates, _MAX_CANDIDATES):
+        if len(candidate) > _MAX_PATH_LENGTH:
             continue
-        above = [candidate, *map(str, islice(PurePosixPath(candidate).parents, _DEEPEST))]
-        for path in above:
+        parents = map(str, islice(PurePosixPath(candidate).parents, _MAX_DEPTH))
+        for path in [candidate, *parents]:
             if path not in tried and _hashed(path) == hashed:
                 return path
             tried.add(path)
     return None
 
 
-def named_in(path: Path) -> Iterator[str]:
-    """Yield paths that are named where a session's file begins."""
-    for found in _NAMED.finditer(beginning(path)):
+def mentioned_paths(path: Path) -> Iterator[str]:
+    """Yield the paths that occur in the first bytes of a session's file."""
+    for found in _PATH.finditer(read_head(path)):
         yield found[1].decode("utf-8", "replace").rstrip(" /,.")

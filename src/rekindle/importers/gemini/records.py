@@ -1,14 +1,12 @@
-"""The records of Gemini CLI's files: of each only what is wanted of it, and all of it optional."""
+"""The records in Gemini CLI's files: only the fields of interest, all of them optional."""
 
 from msgspec import Raw, Struct, field
 
-from rekindle.importers.lenient_reader import Reader, is_text
-
-NOTHING = Raw()
+from rekindle.importers.lenient_reader import MISSING, LenientReader, is_json_string
 
 
-class Patch(Struct, rename="camel", gc=False):
-    """What is said anew of the session. A list of messages is to stand for all there were."""
+class GeminiPatch(Struct, frozen=True, rename="camel", gc=False):
+    """A change of the session's metadata. A list of messages replaces all earlier messages."""
 
     last_updated: str | None = None
     summary: str | None = None
@@ -16,14 +14,14 @@ class Patch(Struct, rename="camel", gc=False):
     messages: list[Raw] | None = None
 
 
-class Mark(Struct, rename="camel", gc=False):
-    """Of a record, what tells where it belongs. Most of a file is passed over unread."""
+class GeminiRecordHead(Struct, frozen=True, rename="camel", gc=False):
+    """The fields of a record that decide where it belongs. The rest is not decoded."""
 
     id: str | None = None
     type: str | None = None
     timestamp: str | None = None
     rewind_to: str | None = field(default=None, name="$rewindTo")
-    patch: Patch | None = field(default=None, name="$set")
+    patch: GeminiPatch | None = field(default=None, name="$set")
     session_id: str | None = None
     project_hash: str | None = None
     start_time: str | None = None
@@ -32,111 +30,111 @@ class Mark(Struct, rename="camel", gc=False):
     summary: str | None = None
     directories: list[str] | None = None
     messages: list[Raw] | None = None
-    memory_scratchpad: Raw = NOTHING
+    memory_scratchpad: Raw = MISSING
 
 
-class Call(Struct, rename="camel", gc=False):
-    """A tool that was called, and what came of it."""
+class GeminiToolCall(Struct, frozen=True, rename="camel", gc=False):
+    """A tool call, and its result."""
 
     id: str = ""
     name: str = ""
-    args: Raw = NOTHING
-    result: Raw = NOTHING
+    args: Raw = MISSING
+    result: Raw = MISSING
     status: str = ""
     timestamp: str | None = None
     display_name: str | None = None
     description: str | None = None
-    result_display: Raw = NOTHING
+    result_display: Raw = MISSING
     agent_id: str | None = None
 
 
-class Thought(Struct, gc=False):
-    """What the model has thought, in short."""
+class GeminiThought(Struct, frozen=True, gc=False):
+    """A summary of a thought of the model."""
 
     subject: str = ""
     description: str = ""
 
 
-class Message(Struct, rename="camel", gc=False):
-    """Something that was said, by the user, the model, or the tool itself."""
+class GeminiMessage(Struct, frozen=True, rename="camel", gc=False):
+    """A message of the user, of the model, or of Gemini CLI itself."""
 
     id: str | None = None
     type: str = ""
     timestamp: str | None = None
-    content: Raw = NOTHING
-    display_content: Raw = NOTHING
-    tool_calls: list[Call] | None = None
-    thoughts: list[Thought] | None = None
+    content: Raw = MISSING
+    display_content: Raw = MISSING
+    tool_calls: list[GeminiToolCall] | None = None
+    thoughts: list[GeminiThought] | None = None
     model: str | None = None
 
 
-class Data(Struct, rename="camel", gc=False):
-    """A picture, or what else is no text."""
+class GeminiInlineData(Struct, frozen=True, rename="camel", gc=False):
+    """An image, or other data that is not text."""
 
     mime_type: str = ""
-    data: Raw = NOTHING
+    data: Raw = MISSING
 
 
-class FileData(Struct, rename="camel", gc=False):
-    """A file that lies elsewhere."""
+class GeminiFileData(Struct, frozen=True, rename="camel", gc=False):
+    """A reference to a file."""
 
     mime_type: str = ""
     file_uri: str = ""
 
 
-class FunctionCall(Struct, gc=False):
-    """A call, as the model has made it."""
+class GeminiFunctionCall(Struct, frozen=True, gc=False):
+    """A tool call of the model."""
 
     id: str | None = None
     name: str = ""
-    args: Raw = NOTHING
+    args: Raw = MISSING
 
 
-class FunctionResponse(Struct, gc=False):
-    """What a call has brought, as the model was told."""
+class GeminiFunctionResponse(Struct, frozen=True, gc=False):
+    """The result of a tool call, as the model received it."""
 
     id: str | None = None
     name: str = ""
-    response: Raw = NOTHING
-    parts: list["Part"] | None = None
+    response: Raw = MISSING
+    parts: list["GeminiPart"] | None = None
 
 
-class Part(Struct, rename="camel", gc=False):
-    """A part of what was said. Long texts are passed on as they stand there."""
+class GeminiPart(Struct, frozen=True, rename="camel", gc=False):
+    """A part of a message. Long texts stay undecoded."""
 
-    text: Raw = NOTHING
-    thought: Raw = NOTHING
-    inline_data: Data | None = None
-    file_data: FileData | None = None
-    function_call: FunctionCall | None = None
-    function_response: FunctionResponse | None = None
+    text: Raw = MISSING
+    thought: Raw = MISSING
+    inline_data: GeminiInlineData | None = None
+    file_data: GeminiFileData | None = None
+    function_call: GeminiFunctionCall | None = None
+    function_response: GeminiFunctionResponse | None = None
 
 
-class _Parts(Struct, gc=False):
+class _Parts(Struct, frozen=True, gc=False):
     parts: list[Raw] = []
 
 
-read_mark = Reader(Mark)
-read_message = Reader(Message)
-_read_parts = Reader(_Parts)
-_read_part = Reader(Part)
+read_record_head = LenientReader(GeminiRecordHead)
+read_message = LenientReader(GeminiMessage)
+_read_parts = LenientReader(_Parts)
+_read_part = LenientReader(GeminiPart)
 
 
-def parts_of(content: Raw) -> list[Part]:
-    """Return what a content is made of: it is a text, a part, or a list of both."""
-    if is_text(content):
-        return [Part(text=content)]
-    given = bytes(content)
-    listed = _read_parts(b'{"parts":%b}' % given) if given[:1] == b"[" else None
-    found = [_part(bytes(it)) for it in (listed.parts if listed is not None else [content])]
-    return [it for it in found if it is not None]
+def read_parts(content: Raw) -> list[GeminiPart]:
+    """Return the parts of a content, which is a text, a part, or a list of both."""
+    if is_json_string(content):
+        return [GeminiPart(text=content)]
+    encoded = bytes(content)
+    listed = _read_parts(b'{"parts":%b}' % encoded) if encoded[:1] == b"[" else None
+    parts = [_decode_part(bytes(part)) for part in (listed.parts if listed else [content])]
+    return [part for part in parts if part is not None]
 
 
-def _part(given: bytes) -> Part | None:
-    match given[:1]:
+def _decode_part(encoded: bytes) -> GeminiPart | None:
+    match encoded[:1]:
         case b'"':
-            return Part(text=Raw(given))
+            return GeminiPart(text=Raw(encoded))
         case b"{":
-            return _read_part(given)
+            return _read_part(encoded)
         case _:
             return None

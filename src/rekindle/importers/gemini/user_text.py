@@ -1,31 +1,30 @@
-"""What of the words in the user's name are the user's own.
+"""Separate the user's own content from content that Gemini CLI adds in the user's role.
 
-Gemini CLI puts into the same place what it wants the model to know: the surroundings, what the
-editor shows, what files say that were named, and what was said before it became too long.
+Gemini CLI sends context to the model as user messages: the environment, the state of the editor,
+the contents of files that the user has named, and the summary of a compacted conversation.
 """
 
 import re
 from enum import Enum, auto
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
-from rekindle.importers.entry_builder import Json, text
-from rekindle.importers.gemini.records import Part
-from rekindle.importers.lenient_reader import is_text
+from rekindle.importers.entry_builder import Json, text_block
+from rekindle.importers.gemini.records import GeminiPart
+from rekindle.importers.lenient_reader import decode_string, is_json_string
 
-CANCELLED = frozenset({"Request cancelled.", "User cancelled the request."})
-"""What it says when the user has stopped the agent."""
-THANKS = frozenset(
+CANCELLED_TEXTS = frozenset({"Request cancelled.", "User cancelled the request."})
+"""Notices that the user has interrupted the agent."""
+CANNED_ANSWERS = frozenset(
     {
         b'"Got it. Thanks for the additional context!"',
         b'"Got it. Thanks for the context!"',
         b'"[The previous response was interrupted before it completed.]"',
     }
 )
-"""What the tool says in the model's name."""
+"""Texts that Gemini CLI adds in the model's role."""
 
-_NOT_THE_USERS = (
+_CONTEXT_STARTS = (
     "<session_context>",
     "<hook_context>",
     "This is the Gemini CLI. We are setting up the context",
@@ -34,68 +33,71 @@ _NOT_THE_USERS = (
     "- **Workspace Directories:**",
     "User has manually exited Plan Mode.",
 )
-_SNAPSHOT = "<state_snapshot>"
-_STEERING = ("User steering update:", "User hints:")
-_SHELL = re.compile(
+_SUMMARY_TAG = "<state_snapshot>"
+_STEERING_STARTS = ("User steering update:", "User hints:")
+_SHELL_COMMAND = re.compile(
     r"I ran the following shell command:\n```sh\n(.*?)\n```\n\n"
     r"This produced the following result:\n```\n(.*)\n```\s*",
     re.DOTALL,
 )
-_FILES = ("--- Content from referenced files ---", "--- Content from referenced context ---")
-_END_OF_FILES = "--- End of content"
-_NAMED = re.compile(r"\s*Content from @?(.+?):\s*", re.DOTALL)
+_FILES_STARTS = (
+    "--- Content from referenced files ---",
+    "--- Content from referenced context ---",
+)
+_FILES_END = "--- End of content"
+_FILE_HEADING = re.compile(r"\s*Content from @?(.+?):\s*", re.DOTALL)
 
 
-class What(Enum):
-    """What some words are."""
+class GeminiTextKind(Enum):
+    """The meaning of a message in the user's role."""
 
     PROMPT = auto()
     SHELL = auto()
-    """A command that the user has run, and what it printed."""
+    """A command that the user has run, and its output."""
     SUMMARY = auto()
-    """What the model was told of the conversation when it became too long."""
+    """The summary that replaced a conversation when it was compacted."""
     STEERING = auto()
-    """What the user has said while the agent was at work."""
-    NOTHING = auto()
+    """Input of the user while the agent was working."""
+    CONTEXT = auto()
     """Not the user's."""
 
 
-class Heard(Struct, frozen=True):
-    """What was said, and what it is."""
+class GeminiUserText(Struct, frozen=True):
+    """A message in the user's role, with its meaning."""
 
-    what: What
+    kind: GeminiTextKind
     blocks: list[Json] = []
-    words: str = ""
-    """All of it, or what a command has printed."""
+    text: str = ""
+    """The whole text, or the output of a command."""
 
 
-def hear(parts: list[Part]) -> Heard:
-    """Tell what stands in the user's name."""
+def classify_parts(parts: list[GeminiPart]) -> GeminiUserText:
+    """Return the user's own content of a message, and its meaning."""
     blocks: list[Json] = []
     names: list[str] = []
     is_in_files = False
     for part in parts:
-        said = decoded(part.text)
-        bare = said.strip()
-        if bare.startswith(_FILES):
+        text = decode_string(part.text)
+        stripped = text.strip()
+        if stripped.startswith(_FILES_STARTS):
             is_in_files = True
-        elif is_in_files and bare.startswith(_END_OF_FILES):
+        elif is_in_files and stripped.startswith(_FILES_END):
             is_in_files, names = False, []
-        elif is_in_files and (found := _NAMED.fullmatch(said)):
-            names.append(found[1])
+        elif is_in_files and (heading := _FILE_HEADING.fullmatch(text)):
+            names.append(heading[1])
         elif is_in_files:
-            blocks += [_file(part, said, names[-1])] if names else []
-        elif bare and not bare.startswith(_NOT_THE_USERS):
-            blocks.append(text(said))
+            blocks += [_file_block(part, text, names[-1])] if names else []
+        elif stripped and not stripped.startswith(_CONTEXT_STARTS):
+            blocks.append(text_block(text))
         else:
-            blocks += [it for it in [block_of(part)] if it is not None]
-    return _heard(_without_names(blocks, names))
+            blocks += [block for block in [media_block(part)] if block is not None]
+    return _classify(_without_names(blocks, names))
 
 
 def _without_names(blocks: list[Json], names: list[str]) -> list[Json]:
-    """Take out what stands for a file that a client has attached: nobody has typed that.
+    """Remove the names of attached files, which the client has added to the text.
 
-    Where files were named in a terminal, there is an end to them, and no name is left here.
+    For files that were named in a terminal, the end marker has emptied `names` already.
     """
     kept: list[Json] = []
     for block in blocks:
@@ -107,41 +109,37 @@ def _without_names(blocks: list[Json], names: list[str]) -> list[Json]:
     return kept
 
 
-def _heard(blocks: list[Json]) -> Heard:
-    words = "\n".join(it["text"] for it in blocks if it["type"] == "text")
-    if _SNAPSHOT in words:
-        return Heard(What.SUMMARY, words=words)
-    if words.startswith(_STEERING):
-        _, _, rest = words.partition("<user_input>")
+def _classify(blocks: list[Json]) -> GeminiUserText:
+    text = "\n".join(block["text"] for block in blocks if block["type"] == "text")
+    if _SUMMARY_TAG in text:
+        return GeminiUserText(GeminiTextKind.SUMMARY, text=text)
+    if text.startswith(_STEERING_STARTS):
+        _, _, rest = text.partition("<user_input>")
         hint = rest.partition("</user_input>")[0].strip()
-        return Heard(What.STEERING, [text(hint)] if hint else [], hint)
-    if shell := _SHELL.fullmatch(words):
-        return Heard(What.SHELL, [text(f"! {shell[1]}")], shell[2])
-    return Heard(What.PROMPT if blocks else What.NOTHING, blocks, words)
+        return GeminiUserText(GeminiTextKind.STEERING, [text_block(hint)] if hint else [], hint)
+    if shell := _SHELL_COMMAND.fullmatch(text):
+        return GeminiUserText(GeminiTextKind.SHELL, [text_block(f"! {shell[1]}")], shell[2])
+    kind = GeminiTextKind.PROMPT if blocks else GeminiTextKind.CONTEXT
+    return GeminiUserText(kind, blocks, text)
 
 
-def decoded(words: Raw) -> str:
-    """Return a text that was not read; nothing if it is none."""
-    return str(msgspec.json.decode(words)) if is_text(words) else ""
-
-
-def _file(part: Part, said: str, named: str) -> Json:
-    """Return a file that the user has named, as it was then."""
-    if part.inline_data is not None and (block := block_of(part)) is not None:
+def _file_block(part: GeminiPart, text: str, name: str) -> Json:
+    """Return a file that the user has named, with its content at that time."""
+    if part.inline_data is not None and (block := media_block(part)) is not None:
         return block
-    return {"type": "resource", "resource": {"uri": named, "text": said}}
+    return {"type": "resource", "resource": {"uri": name, "text": text}}
 
 
-def block_of(part: Part) -> Json | None:
-    """Return a part that is no text; None if there is nothing to show."""
-    data, elsewhere = part.inline_data, part.file_data
-    if data is not None and is_text(data.data):
+def media_block(part: GeminiPart) -> Json | None:
+    """Return the content block of a part that is not text; None if it has nothing to show."""
+    data, file = part.inline_data, part.file_data
+    if data is not None and is_json_string(data.data):
         kind = data.mime_type.partition("/")[0]
         if kind in {"image", "audio"}:
             return {"type": kind, "data": data.data, "mimeType": data.mime_type}
         mime_type = data.mime_type or "application/octet-stream"
-        inside = {"uri": f"inline:{mime_type}", "blob": data.data, "mimeType": mime_type}
-        return {"type": "resource", "resource": inside}
-    if elsewhere is not None and elsewhere.file_uri:
-        return {"type": "resource_link", "uri": elsewhere.file_uri, "name": elsewhere.file_uri}
+        resource = {"uri": f"inline:{mime_type}", "blob": data.data, "mimeType": mime_type}
+        return {"type": "resource", "resource": resource}
+    if file is not None and file.file_uri:
+        return {"type": "resource_link", "uri": file.file_uri, "name": file.file_uri}
     return None

@@ -1,23 +1,34 @@
-"""The messages of one session told as what a client would have heard, one after the other.
+"""Convert the messages of a session to entries, one after the other.
 
-Each message is told by what stood before it alone, so that a session that has grown begins with
-what was told of it before. But a message is changed while the agent is at work on it: whatever
-is told from there on is told for the time being. A turn ends where the next one begins.
+The entries of a message depend only on earlier messages. So after a session has grown, its entries
+begin with the same entries as before. But a message changes while the agent is working on it, so
+all entries from there on are provisional. A turn ends where the next one begins.
 """
 
 from collections.abc import Iterable, Iterator
 
-from rekindle.importers.base import Notes
-from rekindle.importers.entry_builder import Json, Teller, text
-from rekindle.importers.lenient_reader import has_words
-from rekindle.importers.opencode.records import Message, Part, State, microseconds
+from rekindle.importers.base import ImportNotes
+from rekindle.importers.entry_builder import (
+    COMPACTED_TEXT,
+    EntryBuilder,
+    InferredTurnEnd,
+    Json,
+    text_block,
+)
+from rekindle.importers.lenient_reader import is_nonempty_string
+from rekindle.importers.opencode.records import (
+    OpenCodeMessage,
+    OpenCodePart,
+    OpenCodeToolState,
+    microseconds,
+)
 from rekindle.importers.opencode.tool_calls import (
-    PLANS,
+    PLAN_TOOL,
     call_fields,
     file_block,
+    plan_entries,
     result_fields,
-    steps,
-    todo_steps,
+    todo_entries,
 )
 
 _STOP_REASONS = {
@@ -27,219 +38,219 @@ _STOP_REASONS = {
     "ContentFilterError": "refusal",
     "MessageAbortedError": "cancelled",
 }
-_GOES_ON = frozenset({"tool-calls", "unknown"})
-_COMPACTED = "[The conversation was compacted here: the agent went on with a summary of it.]"
-_BY_HAND = b'"The following tool was executed by the user'
-_SILENT = frozenset(
+_UNFINISHED = frozenset({"tool-calls", "unknown"})
+_USER_COMMAND_START = b'"The following tool was executed by the user'
+_IGNORED_PARTS = frozenset(
     {"step-start", "step-finish", "snapshot", "patch", "agent", "retry", "source-url"}
 )
-_SILENT_MESSAGES = frozenset({"synthetic", "system", "agent-switched", "model-switched"})
+_IGNORED_MESSAGES = frozenset({"synthetic", "system", "agent-switched", "model-switched"})
+
+_Parts = Iterable[tuple[str, OpenCodePart]]
 
 
-class Conversation:
-    """Tells one session."""
+class OpenCodeConverter:
+    """Converts one session."""
 
-    def __init__(self, teller: Teller, notes: Notes, cwd: str | None) -> None:
-        self._teller = teller
+    def __init__(self, builder: EntryBuilder, notes: ImportNotes, cwd: str | None) -> None:
+        self._builder = builder
         self._notes = notes
         self._cwd = cwd
-        self._is_finished = False
-        self._stop_reason = "end_turn"
+        self._turn_end = InferredTurnEnd()
         self._at_us = 0
-        self._ended_us = 0
-        """When the last answer ended."""
-        self._calls = {""}
+        self._answer_ended_us = 0
+        self._call_ids = {""}
         self._plan: list[Json] | None = None
-        self._by_hand: str | None = None
-        """The message by which the user has run a command, which is told with the command."""
-        self._compacting: tuple[str, int] | None = None
-        """By which part it was begun to compact the conversation, and when."""
-        self._asked: list[Json] = []
+        self._user_command: str | None = None
+        """The message that announces a command of the user. It is converted with the command."""
+        self._compaction: tuple[str, int] | None = None
+        """The id and time of the part that has started a compaction."""
+        self._last_prompt: list[Json] = []
         self._may_repeat = False
-        """Whether what was asked last may stand there once more: the tool has asked it again."""
+        """Whether OpenCode may have recorded the last prompt again after a compaction."""
 
-    def take(self, message: Message, parts: Iterable[tuple[str, Part]]) -> Iterator[None]:
-        """Tell one more message; stops now and then, so that not all of it must be held."""
-        self._at(message.at_us)
+    def convert(self, message: OpenCodeMessage, parts: _Parts) -> Iterator[None]:
+        """Convert one message. Yields now and then, so that the caller can take the entries."""
+        self._set_time(message.at_us)
         match message.kind:
             case "user":
-                self._user(message, parts)
+                self._convert_user(message, parts)
             case "assistant" if message.is_summary:
-                self._summary(message, parts)
+                self._convert_summary(message, parts)
             case "assistant":
-                yield from self._answer(message, parts)
+                yield from self._convert_answer(message, parts)
             case "shell":
-                self._shell(message, parts)
+                self._convert_shell(message, parts)
             case "compaction":
-                self._summary(message, parts)
-            case it if it not in _SILENT_MESSAGES:
-                self._notes.skip(f"a message of unknown type: {it or 'none'}")
+                self._convert_summary(message, parts)
+            case kind if kind not in _IGNORED_MESSAGES:
+                self._notes.skip(f"a message of unknown type: {kind or 'none'}")
             case _:
                 pass
         yield
 
     def finish(self, todos: Iterable[tuple[str, str, str]]) -> None:
-        """Tell what is so as long as the session does not go on."""
-        self._teller.is_provisional = True
-        plan = steps(todos)
+        """Add the provisional entries at the end of the session."""
+        self._builder.is_provisional = True
+        plan = plan_entries(todos)
         if plan and plan != self._plan:
-            self._teller.plan(plan)
-        if self._is_finished:
+            self._builder.add_plan(plan)
+        if self._turn_end.is_finished:
             self._end_turn()
 
-    def _at(self, at_us: int | None) -> None:
+    def _set_time(self, at_us: int | None) -> None:
         if at_us is not None:
             self._at_us = at_us
-            self._teller.at(at_us)
+            self._builder.set_time(at_us)
 
     # -- the user -----------------------------------------------------------------------
 
-    def _user(self, message: Message, parts: Iterable[tuple[str, Part]]) -> None:
+    def _convert_user(self, message: OpenCodeMessage, parts: _Parts) -> None:
         blocks: list[Json] = []
-        is_by_hand = False
+        is_command = False
         for part_id, part in parts:
-            if part.type == "text":
-                is_by_hand = is_by_hand or (
-                    part.is_synthetic and bytes(part.text).startswith(_BY_HAND)
-                )
+            if part.type == "text" and part.is_synthetic:
+                is_command = is_command or bytes(part.text).startswith(_USER_COMMAND_START)
             if part.type == "compaction":
-                self._compacting = part_id, self._at_us
+                self._compaction = part_id, self._at_us
                 self._may_repeat = part.overflow
                 return
-            blocks += self._said(part)
+            blocks += self._prompt_blocks(part)
         if not blocks:
-            self._by_hand = message.id if is_by_hand else None
-        elif not (self._may_repeat and blocks == self._asked):
-            self._prompt(message.id, blocks)
+            self._user_command = message.id if is_command else None
+        elif not (self._may_repeat and blocks == self._last_prompt):
+            self._add_prompt(message.id, blocks)
         self._may_repeat = False
 
-    def _said(self, part: Part) -> Iterator[Json]:
+    def _prompt_blocks(self, part: OpenCodePart) -> Iterator[Json]:
         match part.type:
-            case "text" if part.is_synthetic or part.is_ignored or not has_words(part.text):
+            case "text" if (
+                part.is_synthetic or part.is_ignored or not is_nonempty_string(part.text)
+            ):
                 pass
             case "text":
-                yield text(part.text)
+                yield text_block(part.text)
             case "file":
                 yield file_block(part, self._notes)
             case "subtask":
-                yield text(part.prompt if has_words(part.prompt) else part.description)
-            case it if it not in _SILENT:
-                self._notes.skip(f"a prompt has a part of unknown type: {it or 'none'}")
+                has_prompt = is_nonempty_string(part.prompt)
+                yield text_block(part.prompt if has_prompt else part.description)
+            case kind if kind not in _IGNORED_PARTS:
+                self._notes.skip(f"a prompt has a part of unknown type: {kind or 'none'}")
             case _:
                 pass
 
-    def _prompt(self, message_id: str, blocks: list[Json]) -> None:
-        self._asked = blocks
-        self._compacting = None
-        is_meanwhile = not self._is_finished and self._ended_us > self._at_us
-        if self._teller.is_in_turn and is_meanwhile:
-            # It was typed while the agent was at work, which has heard it on its way.
+    def _add_prompt(self, message_id: str, blocks: list[Json]) -> None:
+        self._last_prompt = blocks
+        self._compaction = None
+        is_working = not self._turn_end.is_finished and self._answer_ended_us > self._at_us
+        if self._builder.is_in_turn and is_working:
+            # The user typed it while the agent was working, and it became part of the turn.
             for block in blocks:
-                self._teller.user(block, message_id)
+                self._builder.add_user_block(block, message_id)
             return
         at_us = self._at_us
         self._end_turn()
-        self._teller.at(at_us)
-        self._teller.prompt(message_id, blocks)
-        self._is_finished = False
+        self._builder.set_time(at_us)
+        self._builder.add_prompt(message_id, blocks)
+        self._turn_end.is_finished = False
 
     def _end_turn(self) -> None:
-        if self._is_finished:
-            self._teller.end(self._stop_reason, self._ended_us)
-        else:
-            self._teller.leave()
+        self._turn_end.at_us = self._answer_ended_us
+        self._turn_end.apply(self._builder)
 
-    def _shell(self, message: Message, parts: Iterable[tuple[str, Part]]) -> None:
-        """Tell a command that the user has run, which the newest version has in a message."""
-        self._prompt(message.id, [text(f"! {message.command}")])
+    def _convert_shell(self, message: OpenCodeMessage, parts: _Parts) -> None:
+        """Convert a command of the user, which is one message in the newest version."""
+        self._add_prompt(message.id, [text_block(f"! {message.command}")])
         for part_id, part in parts:
-            self._call(part_id, part)
-        self._finish(message, is_said=True)
+            self._convert_call(part_id, part)
+        self._finish_answer(message, ends_with_text=True)
 
     # -- the agent ----------------------------------------------------------------------
 
-    def _summary(self, message: Message, parts: Iterable[tuple[str, Part]]) -> None:
-        """Tell what the model was told of the conversation, unless nothing came of it."""
-        part_id, at_us = self._compacting or (message.id, self._at_us)
-        self._compacting = None
-        if self._is_finished:
+    def _convert_summary(self, message: OpenCodeMessage, parts: _Parts) -> None:
+        """Convert the summary that replaced a conversation, unless the compaction has failed."""
+        part_id, at_us = self._compaction or (message.id, self._at_us)
+        self._compaction = None
+        if self._turn_end.is_finished:
             self._end_turn()
-        self._teller.at(at_us)
+        self._builder.set_time(at_us)
         if message.error is None:
-            self._teller.agent(_COMPACTED, part_id)
-        self._teller.at(self._at_us)
-        for said_id, part in parts:
-            if part.type == "text" and has_words(part.text):
-                self._teller.thought(part.text, said_id)
+            self._builder.add_agent_text(COMPACTED_TEXT, part_id)
+        self._builder.set_time(self._at_us)
+        for text_id, part in parts:
+            if part.type == "text" and is_nonempty_string(part.text):
+                self._builder.add_thought(part.text, text_id)
         if message.error is not None:
-            self._finish(message, is_said=False)
+            self._finish_answer(message, ends_with_text=False)
 
-    def _answer(self, message: Message, parts: Iterable[tuple[str, Part]]) -> Iterator[None]:
-        is_said = False
+    def _convert_answer(self, message: OpenCodeMessage, parts: _Parts) -> Iterator[None]:
+        ends_with_text = False
         for part_id, part in parts:
             yield
-            self._at(microseconds(part.time.start))
+            self._set_time(microseconds(part.time.start))
             match part.type:
                 case "text":
-                    if has_words(part.text) and not (part.is_synthetic or part.is_ignored):
-                        self._teller.agent(part.text, message.id)
-                        is_said = True
+                    is_hidden = part.is_synthetic or part.is_ignored
+                    if is_nonempty_string(part.text) and not is_hidden:
+                        self._builder.add_agent_text(part.text, message.id)
+                        ends_with_text = True
                 case "reasoning":
-                    if has_words(part.text):
-                        self._teller.thought(part.text, part_id)
-                        is_said = False
+                    if is_nonempty_string(part.text):
+                        self._builder.add_thought(part.text, part_id)
+                        ends_with_text = False
                 case "tool":
-                    self._call(part_id, part)
-                    is_said = False
+                    self._convert_call(part_id, part)
+                    ends_with_text = False
                 case "file":
                     block = file_block(part, self._notes)
-                    self._teller.update(
+                    self._builder.add_update(
                         {"sessionUpdate": "agent_message_chunk", "messageId": message.id,
                          "content": block}
                     )  # fmt: skip
-                case it if it not in _SILENT:
-                    self._notes.skip(f"an answer has a part of unknown type: {it or 'none'}")
+                case kind if kind not in _IGNORED_PARTS:
+                    self._notes.skip(f"an answer has a part of unknown type: {kind or 'none'}")
                 case _:
                     pass
-        self._finish(message, is_said=is_said or self._by_hand is not None)
-        self._by_hand = None
+        is_complete = ends_with_text or self._user_command is not None
+        self._finish_answer(message, ends_with_text=is_complete)
+        self._user_command = None
 
-    def _finish(self, message: Message, *, is_said: bool) -> None:
-        """Take in how an answer has ended."""
-        reason = message.finish
-        error = message.error
+    def _finish_answer(self, message: OpenCodeMessage, *, ends_with_text: bool) -> None:
+        """Note how an answer has ended, and add its error if it has one."""
+        end, error = self._turn_end, message.error
         if message.ended_us is not None:
-            self._ended_us = message.ended_us
+            self._answer_ended_us = message.ended_us
         elif not message.is_open:
-            self._ended_us = self._at_us
-        self._stop_reason = _STOP_REASONS.get(reason or "", "end_turn")
+            self._answer_ended_us = self._at_us
+        end.stop_reason = _STOP_REASONS.get(message.finish or "", "end_turn")
         if error is not None:
-            self._is_finished = error.name in _STOP_REASONS
-            self._stop_reason = _STOP_REASONS.get(error.name, "end_turn")
-            if not self._is_finished:
-                self._at(message.ended_us)
-                words = error.words or error.name or "unknown"
-                self._teller.agent(f"[The turn ended with an error: {words}]", message.id)
-        elif reason is not None:
-            self._is_finished = reason not in _GOES_ON
+            end.is_finished = error.name in _STOP_REASONS
+            end.stop_reason = _STOP_REASONS.get(error.name, "end_turn")
+            if not end.is_finished:
+                self._set_time(message.ended_us)
+                text = error.text or error.name or "unknown"
+                self._builder.add_agent_text(f"[The turn ended with an error: {text}]", message.id)
+        elif message.finish is not None:
+            end.is_finished = message.finish not in _UNFINISHED
         else:
-            # Earlier versions do not say.
-            self._is_finished = is_said and message.ended_us is not None
+            # Earlier versions do not record the reason.
+            end.is_finished = ends_with_text and message.ended_us is not None
 
-    def _call(self, part_id: str, part: Part) -> None:
-        state = part.state or State()
-        # Some models number their calls anew in each answer.
-        call_id = part.call_id if part.call_id not in self._calls else part_id
-        self._calls.add(call_id)
-        self._at(microseconds(state.time.start))
-        if self._by_hand is not None:
+    def _convert_call(self, part_id: str, part: OpenCodePart) -> None:
+        state = part.state or OpenCodeToolState()
+        # Some models use the same ids again in each answer.
+        call_id = part.call_id if part.call_id not in self._call_ids else part_id
+        self._call_ids.add(call_id)
+        self._set_time(microseconds(state.time.start))
+        if self._user_command is not None:
             fields = call_fields(part, self._cwd)
-            self._prompt(self._by_hand, [text(f"! {fields['title']}")])
-        if part.tool == PLANS and state.status == "completed":
-            self._plan = todo_steps(state)
-            self._teller.plan(self._plan)
+            self._add_prompt(self._user_command, [text_block(f"! {fields['title']}")])
+        if part.tool == PLAN_TOOL and state.status == "completed":
+            self._plan = todo_entries(state)
+            self._builder.add_plan(self._plan)
             return
-        self._teller.call(call_id, **call_fields(part, self._cwd))
+        self._builder.add_tool_call(call_id, **call_fields(part, self._cwd))
         if state.time.end is not None:
-            self._teller.at(microseconds(state.time.end))
-        self._teller.called(call_id, **result_fields(part, self._cwd, self._notes))
+            self._builder.set_time(microseconds(state.time.end))
+        fields = result_fields(part, self._cwd, self._notes)
+        self._builder.update_tool_call(call_id, **fields)

@@ -1,4 +1,4 @@
-"""One session of OpenCode's, looked over, and the conversations that it is."""
+"""The importer of OpenCode: a database of sessions, and a file for each part before that."""
 
 import re
 from collections.abc import Generator, Iterator
@@ -8,22 +8,30 @@ from itertools import chain
 from typing import Protocol
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from rekindle.importers.base import Notes, Talk, Tally
-from rekindle.importers.entry_builder import Teller
-from rekindle.importers.opencode.entries import Conversation
+from rekindle.importers.base import (
+    EntryCounts,
+    FoundSession,
+    ImportNotes,
+    SourceSession,
+    ToolImporter,
+)
+from rekindle.importers.entry_builder import EntryBuilder
+from rekindle.importers.opencode.database import DatabaseSession
+from rekindle.importers.opencode.entries import OpenCodeConverter
+from rekindle.importers.opencode.file_tree import FileTreeSession
+from rekindle.importers.opencode.locations import find, folders
 from rekindle.importers.opencode.records import (
-    Message,
-    Part,
-    Revert,
-    Session,
-    Stored,
-    message_of,
+    OpenCodeMessage,
+    OpenCodePart,
+    OpenCodeRevert,
+    OpenCodeSession,
+    StoredMessage,
     microseconds,
+    read_message,
     read_part,
 )
-from rekindle.importers.titles import titles_of
+from rekindle.importers.titles import session_titles
 from rekindle.model import (
     UNKNOWN_TO_AGENT,
     AgentIdentity,
@@ -35,169 +43,165 @@ from rekindle.model import (
 
 NAME = "opencode"
 
-_NO_TITLE = re.compile(r"(New|Child) session - \d{4}-\d\d-\d\dT[\d:.]+Z")
+_DEFAULT_TITLE = re.compile(r"(New|Child) session - \d{4}-\d\d-\d\dT[\d:.]+Z")
 
 
-class Kept(Protocol):
-    """A session where it is kept."""
+class StoredSession(Protocol):
+    """A session in a database or in a tree of files."""
 
-    session: Session
+    session: OpenCodeSession
 
     @property
     def is_damaged(self) -> bool:
-        """Whether there was more that could not be read."""
+        """Whether some of its records could not be read."""
         ...
 
-    def messages(self) -> Iterator[Stored]:
-        """Yield its messages, in order."""
+    def messages(self) -> Iterator[StoredMessage]:
+        """Yield its messages in order."""
         ...
 
     def todos(self) -> list[tuple[str, str, str]]:
-        """Return what is to be done: what, how far it is, and how urgent."""
+        """Return the to-do list: the content, status and priority of each item."""
         ...
 
 
 class _Outline(Struct):
-    """What a look over a session has found."""
+    """The facts about all messages of a session."""
 
     sha256: str = ""
     size: int = 0
-    open_at: int = 0
-    """The number of the first message that may still be changed."""
-    hidden_at: int | None = None
-    """The number of the first message that was taken back."""
+    first_open: int = 0
+    """The number of the first message that may still change."""
+    first_reverted: int | None = None
+    """The number of the first message that was reverted."""
     folder: str | None = None
     created_us: int = 0
 
 
-class Conversations:
-    """The conversations that a session is, and those parts of it that were taken back."""
+class OpenCodeSessionReader:
+    """Reads a session, and the branch with its reverted messages."""
 
-    def __init__(self, kept: Kept, notes: Notes) -> None:
-        self._kept = kept
+    def __init__(self, stored: StoredSession, notes: ImportNotes) -> None:
+        self._stored = stored
         self._notes = notes
-        self._outline = _outline(kept, notes)
+        self._outline = _read_outline(stored, notes)
 
-    def talks(self) -> Iterator[Talk]:
-        """Yield the session, and then with what was taken back."""
-        session, outline = self._kept.session, self._outline
-        main = partial(self._tell, session.revert)
-        whole = partial(self._tell, None, name="taken back")
-        given = None if _NO_TITLE.match(session.title or "") else session.title
-        titles = titles_of(given, main)
-        is_cut = outline.hidden_at is not None
-        if titles is None and is_cut:
-            # All of it was taken back.
-            main, is_cut = partial(self._tell, None), False
-            titles = titles_of(given, main)
+    def sessions(self) -> Iterator[SourceSession]:
+        """Yield the session, and then the branch that includes the reverted messages."""
+        session, outline = self._stored.session, self._outline
+        read_entries = partial(self._read_entries, session.revert)
+        title = None if _DEFAULT_TITLE.match(session.title or "") else session.title
+        titles = session_titles(title, read_entries)
+        is_reverted = outline.first_reverted is not None
+        if titles is None and is_reverted:
+            # Everything was reverted: import it all as the session.
+            read_entries, is_reverted = partial(self._read_entries, None), False
+            titles = session_titles(title, read_entries)
         if titles is None:
             return
-        talk = Talk(
-            arrived=self._arrived(titles),
-            tell=main,
+        source = SourceSession(
+            incoming=self._incoming(titles),
+            read_entries=read_entries,
             folder=session.directory or outline.folder,
-            is_shortened=is_cut,
+            is_rewound=is_reverted,
             is_archived=session.time.archived is not None,
         )
-        yield talk
-        if is_cut:
-            yield Talk(
-                arrived=replace(talk.arrived, agent_session_id=UNKNOWN_TO_AGENT),
-                tell=whole,
-                folder=talk.folder,
-                is_aside=True,
-                stamp=outline.sha256,
-            )
-        if self._kept.is_damaged:
+        yield source
+        if is_reverted:
+            whole = partial(self._read_entries, None, section="taken back")
+            yield source.branch(whole, outline.sha256)
+        if self._stored.is_damaged:
             self._notes.skip("the database is damaged: a part of a session cannot be read")
 
-    def _arrived(self, titles: dict[TitleSource, str]) -> IncomingSession:
-        session, outline = self._kept.session, self._outline
+    def _incoming(self, titles: dict[TitleSource, str]) -> IncomingSession:
+        session, outline = self._stored.session, self._outline
         is_child = session.parent_id is not None
         return IncomingSession(
             id=session.id,
             created_us=outline.created_us,
             agent_session_id=UNKNOWN_TO_AGENT if is_child else session.id,
             agent=AgentIdentity(name=NAME, version=session.version or None),
-            # Without a folder it is not listed.
+            # A session without a folder is not listed.
             cwd=None if is_child else session.directory or outline.folder,
             titles=titles,
             parent_id=session.parent_id,
             origin=Origin(tool=NAME, path="", sha256=outline.sha256),
         )
 
-    def _tell(
-        self, revert: Revert | None, tally: Tally, *, name: str = "session"
+    def _read_entries(
+        self, revert: OpenCodeRevert | None, counts: EntryCounts, *, section: str = "session"
     ) -> Generator[Entry]:
-        """Yield the entries of a session, up to where it was taken back."""
-        kept, outline, notes = self._kept, self._outline, self._notes.anew(name)
-        teller = Teller(kept.session.id, tally, outline.created_us)
-        conversation = Conversation(teller, notes, kept.session.directory or outline.folder)
-        reading = _Reading(notes)
-        for number, stored in enumerate(kept.messages()):
-            is_cut = revert is not None and number == outline.hidden_at
-            until = revert.part_id if revert is not None and is_cut else None
-            if is_cut and until is None:
+        """Yield the entries of a session, up to the place of the revert if one is given."""
+        stored, outline, notes = self._stored, self._outline, self._notes.restart(section)
+        builder = EntryBuilder(stored.session.id, counts, outline.created_us)
+        cwd = stored.session.directory or outline.folder
+        converter = OpenCodeConverter(builder, notes, cwd)
+        reader = _PartReader(notes)
+        for number, stored_message in enumerate(stored.messages()):
+            is_reverted = revert is not None and number == outline.first_reverted
+            end_part = revert.part_id if revert is not None and is_reverted else None
+            if is_reverted and end_part is None:
                 break
-            if number == outline.open_at:
-                teller.is_provisional = True
-            message = message_of(stored)
+            if number == outline.first_open:
+                builder.is_provisional = True
+            message = read_message(stored_message)
             if message is None:
                 notes.skip("a message is torn, or too large")
             else:
-                for _ in conversation.take(message, reading.parts(stored, message, until)):
-                    yield from teller.take()
-            notes.at((outline.size + reading.size) // 2)
-            if is_cut:
+                parts = reader.parts(stored_message, message, end_part)
+                for _ in converter.convert(message, parts):
+                    yield from builder.take_entries()
+            notes.report_progress((outline.size + reader.size) // 2)
+            if is_reverted:
                 break
-        conversation.finish(kept.todos())
-        yield from teller.take()
+        converter.finish(stored.todos())
+        yield from builder.take_entries()
 
 
-def _outline(kept: Kept, notes: Notes) -> _Outline:
-    """Look over a session, without reading what is said in it."""
-    found = _Outline()
-    revert = kept.session.revert or Revert()
-    # What was said may be the same, and yet not be told: all counts that is told of it.
-    about = (kept.session.directory, revert.message_id, revert.part_id, kept.todos())
-    total = sha256(repr(about).encode())
-    created_us = microseconds(kept.session.time.created)
-    for number, stored in enumerate(kept.messages()):
-        message = message_of(stored)
+def _read_outline(stored: StoredSession, notes: ImportNotes) -> _Outline:
+    """Read the outline of a session, without decoding the parts of its messages."""
+    outline = _Outline()
+    revert = stored.session.revert or OpenCodeRevert()
+    # The checksum covers everything that the entries depend on, not only the messages.
+    facts = (stored.session.directory, revert.message_id, revert.part_id, stored.todos())
+    checksum = sha256(repr(facts).encode())
+    created_us = microseconds(stored.session.time.created)
+    for number, stored_message in enumerate(stored.messages()):
+        message = read_message(stored_message)
         if message is not None:
             if message.kind in {"assistant", "shell"}:
-                found.open_at = number if message.is_open else number + 1
-            found.folder = found.folder or message.cwd
+                outline.first_open = number if message.is_open else number + 1
+            outline.folder = outline.folder or message.cwd
             created_us = message.at_us if created_us is None else created_us
-        if stored.id == revert.message_id:
-            found.hidden_at = number
-        told = (f"{stored.type} {stored.id}", stored.data)
-        for name, data in chain((told,), stored.parts()):
-            total.update(f"\0{name}\0".encode())
-            total.update(data or b"")
-            found.size += len(data or b"")
-        notes.at(found.size // 2)
-    found.sha256 = total.hexdigest()
-    found.created_us = created_us or 0
-    return found
+        if stored_message.id == revert.message_id:
+            outline.first_reverted = number
+        own = (f"{stored_message.type} {stored_message.id}", stored_message.data)
+        for name, data in chain((own,), stored_message.parts()):
+            checksum.update(f"\0{name}\0".encode())
+            checksum.update(data or b"")
+            outline.size += len(data or b"")
+        notes.report_progress(outline.size // 2)
+    outline.sha256 = checksum.hexdigest()
+    outline.created_us = created_us or 0
+    return outline
 
 
-class _Reading:
-    """Reads the parts of messages, and counts how much there is in them."""
+class _PartReader:
+    """Decodes the parts of messages, and counts their bytes."""
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: ImportNotes) -> None:
         self._notes = notes
         self.size = 0
 
     def parts(
-        self, stored: Stored, message: Message, until: str | None
-    ) -> Iterator[tuple[str, Part]]:
-        """Yield the parts of a message, perhaps only those before one."""
+        self, stored: StoredMessage, message: OpenCodeMessage, end_part: str | None
+    ) -> Iterator[tuple[str, OpenCodePart]]:
+        """Yield the ids and the parts of a message, up to `end_part` if it is given."""
         self.size += len(stored.data or b"")
-        for number, part in enumerate(message.inside):
+        for number, part in enumerate(message.parts):
             yield part.id or f"{stored.id}-{number}", part
         for part_id, data in stored.parts():
-            if part_id == until:
+            if part_id == end_part:
                 return
             self.size += len(data or b"")
             part = read_part(data) if data is not None else None
@@ -205,3 +209,12 @@ class _Reading:
                 yield part_id, part
             else:
                 self._notes.skip("a part of a message is torn, or too large")
+
+
+def read(found: FoundSession, notes: ImportNotes) -> Iterator[SourceSession]:
+    """Yield a session, and the branch that includes its reverted messages."""
+    stored = DatabaseSession(found.path, found.part) if found.part else FileTreeSession(found.path)
+    yield from OpenCodeSessionReader(stored, notes).sessions()
+
+
+IMPORTER = ToolImporter(name=NAME, title="OpenCode", folders=folders, find=find, read=read)

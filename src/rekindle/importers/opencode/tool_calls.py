@@ -1,4 +1,8 @@
-"""What OpenCode's agents did with tools, as OpenCode itself tells it to a client."""
+"""Convert OpenCode's tools to the protocol's tool calls: titles, kinds, diffs, results, plans.
+
+The output follows OpenCode's own agent for this protocol, so that an imported session looks like a
+recorded one.
+"""
 
 import re
 from base64 import b64decode
@@ -7,13 +11,32 @@ from urllib.parse import quote
 
 from msgspec import Raw, Struct
 
-from rekindle.importers.base import Notes
-from rekindle.importers.entry_builder import Json, change, shown, step, text
-from rekindle.importers.lenient_reader import Reader, has_words, is_text
-from rekindle.importers.opencode.records import NOTHING, Part, Shown, State
-from rekindle.importers.patches import hunks_of_diff
+from rekindle.importers.base import ImportNotes
+from rekindle.importers.entry_builder import (
+    Json,
+    child_session_meta,
+    diff_content,
+    plan_entry,
+    text_block,
+    tool_content,
+    with_content,
+)
+from rekindle.importers.lenient_reader import (
+    LenientReader,
+    is_json_string,
+    is_nonempty_string,
+    string_or_empty,
+)
+from rekindle.importers.opencode.records import (
+    NULL,
+    OpenCodeAttachment,
+    OpenCodePart,
+    OpenCodeToolState,
+)
+from rekindle.importers.patches import parse_unified_diff
 
-PLANS = "todowrite"
+PLAN_TOOL = "todowrite"
+"""The tool that keeps a to-do list. It is converted to a plan, not to a tool call."""
 
 _KINDS = {
     "bash": "execute", "shell": "execute",
@@ -24,26 +47,28 @@ _KINDS = {
     "task": "think",
 }  # fmt: skip
 _SHELLS = frozenset({"bash", "shell"})
-_LARGEST_FILE = 16 * 1024 * 1024
+_MAX_FILE_BYTES = 16 * 1024 * 1024
 _DATA_URL = re.compile(rb'"data:([^;,"]*)((?:;[^;,"]*)*),')
-_CUT_OFF = "It was not finished."
+_UNFINISHED = "It was not finished."
 _PRIORITIES = frozenset({"high", "medium", "low"})
 
 
-class _Given(Struct, rename="camel"):
-    """What tools are given, as far as something is made of it."""
+class _ToolInput(Struct, frozen=True, rename="camel"):
+    """The displayed fields of the input of any tool."""
 
     command: str | None = None
     workdir: str | None = None
     file_path: str | None = None
     path: str | None = None
-    old_string: Raw = NOTHING
-    new_string: Raw = NOTHING
-    content: Raw = NOTHING
+    old_string: Raw = NULL
+    new_string: Raw = NULL
+    content: Raw = NULL
 
 
-class _Diff(Struct, rename={"file_path": "filePath", "moved_to": "movePath"}, gc=False):
-    """A change of a file: all that was before and after it, or only the lines around it."""
+class _FileDiff(
+    Struct, frozen=True, rename={"file_path": "filePath", "moved_to": "movePath"}, gc=False
+):
+    """A change of a file: its whole old and new text, or a patch."""
 
     file: str = ""
     file_path: str = ""
@@ -53,195 +78,193 @@ class _Diff(Struct, rename={"file_path": "filePath", "moved_to": "movePath"}, gc
     diff: str = ""
 
 
-class _Result(Struct, gc=False):
-    """What became of one change of several."""
+class _EditResult(Struct, frozen=True, gc=False):
+    """The result of one edit of several."""
 
-    filediff: _Diff | None = None
-
-
-class _Display(Struct, gc=False):
-    """What a file that was read is like to people."""
-
-    text: Raw = NOTHING
+    filediff: _FileDiff | None = None
 
 
-class _About(Struct, rename={"session_id": "sessionId"}):
-    """What is known of a result, besides what the model was told."""
+class _Display(Struct, frozen=True, gc=False):
+    """A file that was read, as the user saw it."""
+
+    text: Raw = NULL
+
+
+class _ResultMetadata(Struct, frozen=True, rename={"session_id": "sessionId"}):
+    """The metadata of a result, which the model does not receive."""
 
     exists: bool = False
     diff: str = ""
-    filediff: _Diff | None = None
-    files: list[_Diff] = []
-    results: list[_Result] = []
+    filediff: _FileDiff | None = None
+    files: list[_FileDiff] = []
+    results: list[_EditResult] = []
     display: _Display | None = None
-    output: Raw = NOTHING
+    output: Raw = NULL
     session_id: str | None = None
 
 
-class _Todo(Struct, gc=False):
-    """Something to be done."""
+class OpenCodeTodo(Struct, frozen=True, gc=False):
+    """An item of a to-do list."""
 
     content: str = ""
     status: str = ""
     priority: str = ""
 
 
-class _Todos(Struct, gc=False):
-    """All that is to be done."""
+class _TodoInput(Struct, frozen=True, gc=False):
+    """The input of the plan tool."""
 
-    todos: list[_Todo] = []
+    todos: list[OpenCodeTodo] = []
 
 
-class _Error(Struct, gc=False):
-    """What went wrong, as the newest version has it."""
+class _ToolError(Struct, frozen=True, gc=False):
+    """The error of a call, in the newest version."""
 
     message: str = ""
 
 
-_read_given = Reader(_Given)
-_read_about = Reader(_About)
-_read_todos = Reader(_Todos)
-_read_error = Reader(_Error)
+_read_input = LenientReader(_ToolInput)
+_read_metadata = LenientReader(_ResultMetadata)
+_read_todo_input = LenientReader(_TodoInput)
+_read_error = LenientReader(_ToolError)
 
 
-def call_fields(part: Part, cwd: str | None) -> Json:
-    """Return what is told of a call when it begins."""
-    state = part.state or State()
-    given = _read_given(bytes(state.input)) or _Given()
+def call_fields(part: OpenCodePart, cwd: str | None) -> Json:
+    """Return the fields of a new tool call."""
+    state = part.state or OpenCodeToolState()
+    given = _read_input(bytes(state.input)) or _ToolInput()
     name = part.tool.lower()
     fields: Json = {
         "title": _title(part, given),
         "kind": _KINDS.get(name, "other"),
         "status": "pending",
     }
-    place = (given.workdir or cwd) if name in _SHELLS else given.file_path or given.path
-    if place:
-        fields["locations"] = [{"path": _absolute(place, cwd)}]
+    path = (given.workdir or cwd) if name in _SHELLS else given.file_path or given.path
+    if path:
+        fields["locations"] = [{"path": _absolute(path, cwd)}]
     if bytes(state.input) not in {b"null", b""}:
         fields["rawInput"] = state.input
     return fields | {"_meta": {"opencode": {"toolName": part.tool}}}
 
 
 def _absolute(path: str, cwd: str | None) -> str:
-    """Name a file as the protocol wants it: models name it as seen from the project's folder."""
-    is_so = path.startswith(("/", "~")) or path[1:2] == ":"
-    return path if is_so or not cwd else f"{cwd.rstrip('/')}/{path}"
+    """Return an absolute path. Models use paths relative to the project's folder."""
+    is_absolute = path.startswith(("/", "~")) or path[1:2] == ":"
+    return path if is_absolute or not cwd else f"{cwd.rstrip('/')}/{path}"
 
 
-def _title(part: Part, given: _Given) -> str:
+def _title(part: OpenCodePart, given: _ToolInput) -> str:
     if part.tool.lower() in _SHELLS and given.command:
         return given.command
     return (part.state.title if part.state is not None else None) or part.tool or "a tool"
 
 
-def result_fields(part: Part, cwd: str | None, notes: Notes) -> Json:
-    """Return what is told of a call when it has ended, or was left."""
-    state = part.state or State()
-    about = _read_about(bytes(_about(state))) or _About()
+def result_fields(part: OpenCodePart, cwd: str | None, notes: ImportNotes) -> Json:
+    """Return the fields that complete a tool call. An unfinished call counts as failed."""
+    state = part.state or OpenCodeToolState()
+    has_metadata = bytes(state.metadata) != b"null"
+    metadata_json = state.metadata if has_metadata else state.structured
+    metadata = _read_metadata(bytes(metadata_json)) or _ResultMetadata()
     is_done = state.status == "completed"
-    fields: Json = {"status": "completed" if is_done else "failed"}
     if is_done:
-        made = _changes(part.tool.lower(), state, about)
-        content = [{**it, "path": _absolute(it["path"], cwd)} for it in made]
-        content = content or list(_brought(state, about, notes))
+        diffs = _diffs(part.tool.lower(), state, metadata)
+        content = [{**diff, "path": _absolute(diff["path"], cwd)} for diff in diffs]
+        content = content or list(_output_content(state, metadata, notes))
     else:
-        content = [shown(text(_complaint(state)))]
-        content += [shown(text(about.output))] if has_words(about.output) else []
-    if content:
-        fields["content"] = content
-    if about.session_id:
-        fields["_meta"] = {"rekindle": {"childSessionId": about.session_id}}
+        content = [tool_content(text_block(_error_text(state)))]
+        if is_nonempty_string(metadata.output):
+            content.append(tool_content(text_block(metadata.output)))
+    fields = with_content({"status": "completed" if is_done else "failed"}, content)
+    if metadata.session_id:
+        fields["_meta"] = child_session_meta(metadata.session_id)
     return fields
 
 
-def _about(state: State) -> Raw:
-    return state.structured if bytes(state.metadata) == b"null" else state.metadata
-
-
-def _complaint(state: State) -> Raw | str:
-    if has_words(state.error):
+def _error_text(state: OpenCodeToolState) -> Raw | str:
+    if is_nonempty_string(state.error):
         return state.error
-    found = _read_error(bytes(state.error))
-    return (found.message if found is not None else "") or _CUT_OFF
+    error = _read_error(bytes(state.error))
+    return (error.message if error is not None else "") or _UNFINISHED
 
 
-def _brought(state: State, about: _About, notes: Notes) -> Iterator[Json]:
-    display = about.display.text if about.display is not None else NOTHING
-    words = display if has_words(display) else state.output
-    if has_words(words):
-        yield shown(text(words))
-    for it in (*state.content, *state.attachments):
-        if it.type == "text" and has_words(it.text):
-            yield shown(text(it.text))
-        elif it.type != "text":
-            yield shown(file_block(it, notes))
+def _output_content(
+    state: OpenCodeToolState, metadata: _ResultMetadata, notes: ImportNotes
+) -> Iterator[Json]:
+    displayed = metadata.display.text if metadata.display is not None else NULL
+    text = displayed if is_nonempty_string(displayed) else state.output
+    if is_nonempty_string(text):
+        yield tool_content(text_block(text))
+    for attachment in (*state.content, *state.attachments):
+        if attachment.type == "text" and is_nonempty_string(attachment.text):
+            yield tool_content(text_block(attachment.text))
+        elif attachment.type != "text":
+            yield tool_content(file_block(attachment, notes))
 
 
-# -- changes --------------------------------------------------------------------------------
+# -- diffs ------------------------------------------------------------------------------------
 
 
-def _changes(tool: str, state: State, about: _About) -> list[Json]:
-    """Return what a tool has changed, as well as that is known."""
+def _diffs(tool: str, state: OpenCodeToolState, metadata: _ResultMetadata) -> list[Json]:
+    """Return the diffs of an edit, from the best source that is recorded."""
     if _KINDS.get(tool) != "edit":
         return []
-    given = _read_given(bytes(state.input)) or _Given()
+    given = _read_input(bytes(state.input)) or _ToolInput()
     path = given.file_path or given.path or ""
-    of_each = [it.filediff for it in about.results if it.filediff is not None]
-    diffs = of_each or about.files or ([about.filediff] if about.filediff is not None else [])
-    made = [it for diff in diffs for it in _of_diff(diff, path)]
-    if made or not path:
-        return made
-    if tool == "write" and is_text(given.content):
-        return [change(path, None, given.content)]
-    if is_text(given.old_string) or is_text(given.new_string):
-        return [change(path, _or_empty(given.old_string), _or_empty(given.new_string))]
-    return list(_hunks(path, about.diff))
+    results = [result.filediff for result in metadata.results if result.filediff is not None]
+    single = [metadata.filediff] if metadata.filediff is not None else []
+    recorded = results or metadata.files or single
+    diffs = [content for diff in recorded for content in _diff_contents(diff, path)]
+    if diffs or not path:
+        return diffs
+    if tool == "write" and is_json_string(given.content):
+        return [diff_content(path, None, given.content)]
+    if is_json_string(given.old_string) or is_json_string(given.new_string):
+        old, new = string_or_empty(given.old_string), string_or_empty(given.new_string)
+        return [diff_content(path, old, new)]
+    return list(_patch_contents(path, metadata.diff))
 
 
-def _of_diff(diff: _Diff, path: str) -> Iterator[Json]:
+def _diff_contents(diff: _FileDiff, path: str) -> Iterator[Json]:
     path = diff.file_path or diff.file or path
     if not path:
         return
     if diff.after is not None:
-        yield change(path, diff.before, diff.after)
+        yield diff_content(path, diff.before, diff.after)
     else:
-        yield from _hunks(path, diff.patch or diff.diff)
+        yield from _patch_contents(path, diff.patch or diff.diff)
 
 
-def _hunks(path: str, patch: str) -> Iterator[Json]:
-    """Yield the changes of a patch, with the lines around them."""
-    for hunk in hunks_of_diff(patch):
-        yield change(path, hunk.old or None, hunk.new)
+def _patch_contents(path: str, patch: str) -> Iterator[Json]:
+    """Yield the hunks of a patch, with their context lines."""
+    for hunk in parse_unified_diff(patch):
+        yield diff_content(path, hunk.old or None, hunk.new)
 
 
-def _or_empty(value: Raw) -> Raw:
-    return value if is_text(value) else Raw(b'""')
+# -- files ------------------------------------------------------------------------------------
 
 
-# -- files ----------------------------------------------------------------------------------
-
-
-def file_block(file: Part | Shown, notes: Notes) -> Json:
-    """Return a file as a content block: a picture, what is in it, or where it is."""
-    url = file.url if isinstance(file, Part) or is_text(file.url) else file.uri
+def file_block(file: OpenCodePart | OpenCodeAttachment, notes: ImportNotes) -> Json:
+    """Return a file as a content block: an image, its content, or a link to it."""
+    url = file.url if isinstance(file, OpenCodePart) or is_json_string(file.url) else file.uri
     name = file.filename or file.name or "file"
-    if not is_text(url):
-        return text(f"[file: {name}]")
-    words = bytes(url)
-    if not words.startswith(b'"data:'):
-        kind = {"mimeType": file.mime} if file.mime else {}
-        return {"type": "resource_link", "uri": url, "name": name, **kind}
-    head = _DATA_URL.match(words)
-    if head is None or len(words) > _LARGEST_FILE or not head[2].endswith(b";base64"):
+    if not is_json_string(url):
+        return text_block(f"[file: {name}]")
+    encoded = bytes(url)
+    if not encoded.startswith(b'"data:'):
+        mime_type = {"mimeType": file.mime} if file.mime else {}
+        return {"type": "resource_link", "uri": url, "name": name, **mime_type}
+    head = _DATA_URL.match(encoded)
+    if head is None or len(encoded) > _MAX_FILE_BYTES or not head[2].endswith(b";base64"):
         notes.skip("a file is too large, or not written as others are")
-        return text(f"[file: {name}]")
+        return text_block(f"[file: {name}]")
     mime = head[1].decode("utf-8", "replace") or file.mime
-    data = words[head.end() : -1]
+    data = encoded[head.end() : -1]
     if mime.startswith("image/"):
         return {"type": "image", "data": _quoted(data), "mimeType": mime}
     resource: Json = {"uri": f"file:///{quote(name.lstrip('/'))}", "mimeType": mime}
-    said = _decoded(data) if mime.startswith("text/") or mime == "application/json" else None
-    resource |= {"blob": _quoted(data)} if said is None else {"text": said}
+    is_text = mime.startswith("text/") or mime == "application/json"
+    text = _decode_base64(data) if is_text else None
+    resource |= {"blob": _quoted(data)} if text is None else {"text": text}
     return {"type": "resource", "resource": resource}
 
 
@@ -249,26 +272,29 @@ def _quoted(data: bytes) -> Raw:
     return Raw(b'"%b"' % data)
 
 
-def _decoded(data: bytes) -> str | None:
+def _decode_base64(data: bytes) -> str | None:
     try:
         return b64decode(data, validate=True).decode()
     except ValueError:
         return None
 
 
-# -- plans ----------------------------------------------------------------------------------
+# -- plans ------------------------------------------------------------------------------------
 
 
-def todo_steps(state: State) -> list[Json]:
-    """Return the steps of a list that was written."""
-    found = _read_todos(bytes(state.input)) or _Todos()
-    return steps((it.content, it.status, it.priority) for it in found.todos)
+def todo_entries(state: OpenCodeToolState) -> list[Json]:
+    """Return the entries of the plan that a call of the plan tool writes."""
+    todos = (_read_todo_input(bytes(state.input)) or _TodoInput()).todos
+    return plan_entries((todo.content, todo.status, todo.priority) for todo in todos)
 
 
-def steps(todos: Iterable[tuple[str, str, str]]) -> list[Json]:
-    """Return a list of things to be done, without those that were given up."""
+def plan_entries(todos: Iterable[tuple[str, str, str]]) -> list[Json]:
+    """Return a to-do list as the entries of a plan, without cancelled items."""
     return [
-        {**step(content, status), **({"priority": priority} if priority in _PRIORITIES else {})}
+        {
+            **plan_entry(content, status),
+            **({"priority": priority} if priority in _PRIORITIES else {}),
+        }
         for content, status, priority in todos
         if status != "cancelled"
     ]

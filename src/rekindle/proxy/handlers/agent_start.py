@@ -7,7 +7,15 @@ from rekindle.acp.capabilities import read_capabilities
 from rekindle.acp.jsonrpc import INTERNAL_ERROR, UNSUPPORTED_VERSION
 from rekindle.jsonvalue import as_object
 from rekindle.proxy.connection_state import AgentPhase, AgentState, ConnectionState
-from rekindle.proxy.flow import AgentReply, CallAgent, Pause, Refusal, StartAgent, SubFlow
+from rekindle.proxy.flow import (
+    AgentReply,
+    CallAgent,
+    Pause,
+    Refusal,
+    StartAgent,
+    SubFlow,
+    WaitForRestart,
+)
 from rekindle.proxy.validation import refusal_of
 
 _INITIALIZE_TIMEOUT_US = 60_000_000
@@ -19,6 +27,10 @@ def ensure_agent(conn: ConnectionState) -> SubFlow:
     """Start and initialize the agent if it does not run. Raises Refusal."""
     agent = conn.agent
     if agent.is_usable:
+        return
+    if agent.is_restarting:
+        yield WaitForRestart()
+        yield from ensure_agent(conn)
         return
     if not agent.was_ready:
         details = agent.last_exit and agent.last_exit.details

@@ -58,7 +58,6 @@ from rekindle.proxy.validation import (
 )
 from rekindle.transcript.model import Role, TranscriptMessage
 from rekindle.transcript.reducer import Transcript
-from rekindle.transcript.replay_v1 import message_id
 
 Json = dict[str, Any]
 
@@ -152,7 +151,7 @@ def _last_seq(params: Json, transcript: Transcript, session: Session) -> int:
         return session.last_seq
     items = [item for turn in transcript.turns for item in turn.items]
     for index, item in enumerate(items):
-        if isinstance(item, TranscriptMessage) and message_id(item) == wanted:
+        if isinstance(item, TranscriptMessage) and item.replay_id == wanted:
             later = [other.seq for other in items[index + 1 :]]
             return min(later) - 1 if later else session.last_seq
     raise invalid(
@@ -189,10 +188,5 @@ def _count_turns(transcript: Transcript, until_seq: int) -> int:
 
 
 def _count_messages(transcript: Transcript, until_seq: int) -> int:
-    items = [item for turn in transcript.turns for item in turn.items]
-    return sum(
-        isinstance(item, TranscriptMessage)
-        and item.role is not Role.THOUGHT
-        and item.seq <= until_seq
-        for item in items
-    )
+    messages = (message for turn in transcript.turns for message in turn.messages)
+    return sum(it.role is not Role.THOUGHT and it.seq <= until_seq for it in messages)

@@ -29,7 +29,7 @@ from rekindle.proxy.flow import (
 )
 from rekindle.proxy.handlers.adopt import adopt
 from rekindle.proxy.handlers.agent_start import ensure_agent
-from rekindle.proxy.handlers.cursor import refusing_bad_cursors
+from rekindle.proxy.handlers.replay_cursor import refusing_bad_cursors
 from rekindle.proxy.handlers.restore import Restored, RestoreResult, acquire_lease, restore
 from rekindle.proxy.journal import opening_changes, recorded_response, response_entry
 from rekindle.proxy.translation import opening_for_client, setup_for_agent
@@ -254,10 +254,10 @@ def opening_result(restored: RestoreResult) -> Json:
     """Return the result of a load, resume or fork: the agent's fields, completed by the record."""
     transcript, answer = restored.transcript, restored.answer
     known: Json = dict(transcript.offered)
-    mode = as_object(transcript.state.get("current_mode_update")).get("currentModeId")
+    mode = transcript.current_mode
     if mode is not None and "modes" in known:
         known["modes"] = {**known["modes"], "currentModeId": mode}
-    options = as_object(transcript.state.get("config_option_update")).get("configOptions")
+    options = transcript.config_options
     if as_array(options):
         known["configOptions"] = options
     hidden = {"sessionId", "_meta"}

@@ -34,8 +34,8 @@ from rekindle.proxy.outbox import RUNNING
 from rekindle.proxy.translation import translator_to_v2, update_for_client
 from rekindle.proxy.validation import deleted_session, invalid, unknown_session
 from rekindle.transcript.handover import as_block, handover_text
+from rekindle.transcript.model import handover_notice
 from rekindle.transcript.reducer import Transcript, suffix_of
-from rekindle.transcript.replay_v1 import handover_notice
 from rekindle.transcript.titles import title_from_prompt
 
 Json = dict[str, Any]
@@ -133,7 +133,7 @@ def _send_changed_settings(
 
     Raises Refusal if its mode has changed: the user may have chosen one with fewer rights.
     """
-    before = as_object(transcript.state.get("current_mode_update")).get("currentModeId")
+    before = transcript.current_mode
     option = mode_option(answer.get("configOptions"))
     mode = as_object(answer.get("modes")).get("currentModeId")
     mode = mode or as_object(option).get("currentValue")
@@ -141,7 +141,7 @@ def _send_changed_settings(
     updates: list[Json] = []
     if has_other_mode and "modes" in answer:
         updates.append({"sessionUpdate": "current_mode_update", "currentModeId": mode})
-    recorded = as_object(transcript.state.get("config_option_update")).get("configOptions")
+    recorded = transcript.config_options
     options = answer.get("configOptions")
     if isinstance(options, list) and options != recorded:
         updates.append({"sessionUpdate": "config_option_update", "configOptions": options})

@@ -282,14 +282,14 @@ def _record_foreign_turns(
 def _apply_settings(agent_id: str, answer: dict[str, Any], transcript: Transcript) -> SubFlow:
     """Set the mode and options that the user had set; return the agent's result with them."""
     modes = as_object(answer.get("modes"))
-    mode = as_object(transcript.state.get("current_mode_update")).get("currentModeId")
+    mode = transcript.current_mode
     offered = [as_object(it).get("id") for it in as_array(modes.get("availableModes"))]
     if mode in offered and mode != modes.get("currentModeId"):
         params = {"sessionId": agent_id, "modeId": mode}
         reply: AgentReply = yield CallAgent(methods.SET_MODE, params)
         if reply.is_success:
             answer = {**answer, "modes": {**modes, "currentModeId": mode}}
-    recorded = as_object(transcript.state.get("config_option_update")).get("configOptions")
+    recorded = transcript.config_options
     values = {
         config_id(option): option.get("currentValue")
         for option in map(as_object, as_array(recorded))
@@ -380,7 +380,9 @@ def _reminder(
     if native.is_verified:
         return missing_turns_text(transcript, native.report.missing, budget)
     is_saved = session.saved_turns >= session.turns
-    return reminder_text(transcript, budget, with_last=not is_saved and _died_early(conn, transcript))
+    return reminder_text(
+        transcript, budget, with_last=not is_saved and _died_early(conn, transcript)
+    )
 
 
 def _died_early(conn: ConnectionState, transcript: Transcript) -> bool:

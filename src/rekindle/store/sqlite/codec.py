@@ -1,4 +1,4 @@
-"""Rows of the store on disk, as the values that all layers share, and back."""
+"""Convert database rows to model values, and back."""
 
 import json
 from typing import Any, cast
@@ -24,19 +24,22 @@ Row = tuple[Any, ...]
 
 CODEC_LINES = 0
 
-_TYPES_OF_ENTRIES = (int, int, str, str, int, int, int, bytes)
-_TYPES_OF_SESSION = (
+_ENTRY_TYPES = (int, int, str, str, int, int, int, bytes)
+_SESSION_TYPES = (
     str, str, str | None, str | None, str, str | None, str,
     str | None, str | None, str | None, int, int, str | None,
     int | None, int | None, int, int, str | None, int | None,
 )  # fmt: skip
-_decode_origin = msgspec.json.Decoder(Origin).decode
+_parse_origin = msgspec.json.Decoder(Origin).decode
 
 
-def entries_in(row: Row) -> list[Entry]:
-    """Return the entries that one row of `stretch` holds. Raises ValueError if it has no sense."""
+def decode_entries(row: Row) -> list[Entry]:
+    """Return the entries of one row of `stretch`. Raises ValueError if the row is malformed.
+
+    Raises StoreError if it was written by a newer Rekindle.
+    """
     first, count, side, kind, at_us, protocol, codec, data = row
-    if tuple(map(type, row)) != _TYPES_OF_ENTRIES:
+    if tuple(map(type, row)) != _ENTRY_TYPES:
         raise ValueError(f"the row {first} is none of entries")
     seq = seq_at(first)
     if codec != CODEC_LINES:
@@ -44,13 +47,13 @@ def entries_in(row: Row) -> list[Entry]:
     lines = cast("bytes", data).split(b"\n") if count > 1 else [data]
     if len(lines) != count:
         raise ValueError(f"the row {first} does not have its {count} entries")
-    # Once, because this is the way of every chunk that is read.
-    said_by, kind_of = Side(side), Kind(kind)
+    # Looked up once per row, because every chunk that is read comes through here.
+    entry_side, entry_kind = Side(side), Kind(kind)
     return [
         Entry(
             seq=seq + offset,
-            side=said_by,
-            kind=kind_of,
+            side=entry_side,
+            kind=entry_kind,
             at_us=at_us,
             line=line,
             protocol=protocol,
@@ -59,17 +62,14 @@ def entries_in(row: Row) -> list[Entry]:
     ]
 
 
-def session_in(row: Row) -> Session:
-    """Return the session of a row that `statements.SESSION` gives.
-
-    Raises ValueError if it has no sense.
-    """
+def decode_session(row: Row) -> Session:
+    """Return the session of one row of `sql.SESSION`. Raises ValueError if it is malformed."""
     (
         id_, agent_session_id, agent_name, agent_version, command, cwd, directories,
         user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
         archived_us, deleted_us, turns, messages, origin, last,
     ) = row  # fmt: skip
-    if not all(map(isinstance, row, _TYPES_OF_SESSION)):
+    if not all(map(isinstance, row, _SESSION_TYPES)):
         raise ValueError(f"the row of {id_} is none of a session")
     titles = {
         TitleSource.USER: user_title,
@@ -95,20 +95,20 @@ def session_in(row: Row) -> Session:
         last_seq=seq_at(last or 0),
         turns=turns,
         messages=messages,
-        origin=None if origin is None else origin_in(origin),
+        origin=None if origin is None else decode_origin(origin),
     )
 
 
-def origin_in(written: str) -> Origin:
-    """Return where a session is from. Raises ValueError if it has no sense."""
+def decode_origin(written: str) -> Origin:
+    """Return the origin that is stored as JSON. Raises ValueError if it is malformed."""
     try:
-        return _decode_origin(written)
+        return _parse_origin(written)
     except (MsgspecError, RecursionError) as error:
         raise ValueError(f"it is no origin: {error}") from None
 
 
-def told_by(opened: Opened) -> dict[str, Any]:
-    """Return what `statements.OPEN` writes."""
+def opened_values(opened: Opened) -> dict[str, Any]:
+    """Return the values for `sql.OPEN`."""
     agent = opened.agent
     directories = opened.directories
     return {
@@ -124,8 +124,8 @@ def told_by(opened: Opened) -> dict[str, Any]:
     }
 
 
-def conditions_of(page: Page) -> tuple[list[str], dict[str, Any]]:
-    """Return the conditions that choose a page, and their values."""
+def page_conditions(page: Page) -> tuple[list[str], dict[str, Any]]:
+    """Return the SQL conditions that select a page, and their values."""
     conditions: list[str] = []
     values: dict[str, Any] = {}
     if page.cwd is not None:
@@ -155,12 +155,12 @@ def conditions_of(page: Page) -> tuple[list[str], dict[str, Any]]:
 
 
 def _below(folders: tuple[str, ...], values: dict[str, Any]) -> str:
-    """Return the condition that a session's folder is one of these, or below one."""
+    """Return the condition that a session's folder is one of these, or inside one of them."""
     either: list[str] = []
     for number, folder in enumerate(folders):
         values |= {f"folder{number}": folder, f"inside{number}": folder.rstrip("/") + "/"}
         either.append(
             f"cwd = :folder{number} or substr(cwd, 1, length(:inside{number})) = :inside{number}"
         )
-    # Walking through all by time is quick at worst; sorting a home folder's sessions is not.
+    # Scanning all sessions by time is fast enough. Sorting those of a home folder is not.
     return f"({' or '.join(either)})"

@@ -1,10 +1,9 @@
-"""A lock between processes, for the length of a commit. POSIX only: `flock`.
+"""A lock between processes, held for the length of a commit. POSIX only: `flock`.
 
-SQLite's own waiting for a busy writer begins a transaction, fails, sleeps and begins anew,
-which under several writers costs some of them hundreds of milliseconds; trying for this lock
-costs next to nothing. The kernel releases it when its holder dies. A holder that is merely
-stopped keeps it, so waiting is bounded, and giving up is not an error: SQLite's lock still
-protects the file.
+SQLite waits for a busy writer by starting a transaction, failing, and sleeping. With several
+writers this costs some of them hundreds of milliseconds; trying this lock costs almost nothing. The
+kernel releases it when the holder dies. A holder that is only stopped keeps it, so every wait is
+bounded, and giving up is not an error: SQLite's own lock still protects the file.
 """
 
 import fcntl
@@ -13,9 +12,9 @@ import time
 from pathlib import Path
 
 _FIRST_PAUSE = 0.0002
-_LONGEST_PAUSE = 0.004
-_LONGEST_NOTE = 64
-"""After it comes a mark."""
+_MAX_PAUSE = 0.004
+_MAX_NOTE = 64
+"""The file holds a note of this length, and then the mark."""
 _SET, _UNSET = b"1", b"\0"
 
 
@@ -25,20 +24,20 @@ class FileLock:
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    def acquire(self, patience: float) -> bool:
-        """Wait for the lock at most `patience` seconds; tell whether it was had."""
+    def acquire(self, timeout: float) -> bool:
+        """Wait for the lock at most `timeout` seconds; return whether it was acquired."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return self._wait(patience)
+            return self._wait(timeout)
         return True
 
-    def _wait(self, patience: float) -> bool:
-        deadline = time.monotonic() + patience
+    def _wait(self, timeout: float) -> bool:
+        deadline = time.monotonic() + timeout
         pause = _FIRST_PAUSE
         while time.monotonic() < deadline:
             time.sleep(pause)
-            pause = min(pause * 1.5, _LONGEST_PAUSE)
+            pause = min(pause * 1.5, _MAX_PAUSE)
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -47,7 +46,7 @@ class FileLock:
         return False
 
     def is_free(self) -> bool:
-        """Tell whether nobody has the lock. Any number may ask at once."""
+        """Return whether no process holds the lock. Any number of processes may ask at once."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -56,54 +55,54 @@ class FileLock:
         return True
 
     def is_of(self, path: Path) -> bool:
-        """Tell whether that is the file whose lock this is."""
+        """Return whether `path` is the locked file."""
         try:
             return os.path.samestat(os.fstat(self._fd), path.stat())
         except FileNotFoundError:
             return False
 
     def read(self) -> bytes:
-        """Return what was written into the file for all that take the lock."""
-        return os.pread(self._fd, _LONGEST_NOTE, 0).rstrip(_UNSET)
+        """Return the note in the file."""
+        return os.pread(self._fd, _MAX_NOTE, 0).rstrip(_UNSET)
 
     def write(self, note: bytes) -> None:
-        """Write it, and see that it stays. Call with the lock held."""
-        os.pwrite(self._fd, note.ljust(_LONGEST_NOTE, _UNSET), 0)
+        """Write the note, and sync it. Call it with the lock held."""
+        os.pwrite(self._fd, note.ljust(_MAX_NOTE, _UNSET), 0)
         os.fsync(self._fd)
 
     def mark(self, *, is_set: bool) -> None:
         """Set the mark, or remove it."""
-        os.pwrite(self._fd, _SET if is_set else _UNSET, _LONGEST_NOTE)
+        os.pwrite(self._fd, _SET if is_set else _UNSET, _MAX_NOTE)
 
     def release(self) -> None:
-        """Let the next one in."""
+        """Release the lock."""
         fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Give the lock and its file up."""
+        """Release the lock, and close its file."""
         os.close(self._fd)
 
 
 def note_in(path: Path) -> bytes:
-    """Return what was written into a lock's file, which is not made by asking."""
+    """Return the note in a lock file. The file is not created."""
     try:
         with path.open("rb") as file:
-            return file.read(_LONGEST_NOTE).rstrip(_UNSET)
+            return file.read(_MAX_NOTE).rstrip(_UNSET)
     except OSError:
         return b""
 
 
 def is_marked(path: Path) -> bool:
-    """Tell whether a lock's file has its mark; it is not made by asking."""
+    """Return whether a lock file has its mark. The file is not created."""
     try:
         with path.open("rb") as file:
-            return file.read(_LONGEST_NOTE + 1)[_LONGEST_NOTE:] == _SET
+            return file.read(_MAX_NOTE + 1)[_MAX_NOTE:] == _SET
     except OSError:
         return False
 
 
 def is_held(path: Path) -> bool:
-    """Tell whether somebody has the lock of that file, which is not made or changed by asking."""
+    """Return whether a process holds the lock of a file. The file is not created or changed."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,13 +1,13 @@
-"""What can be read of a damaged store, put into a new one.
+"""Copy the readable rows of a damaged store into a new one.
 
-A row is known by its shape, whichever page it is found on, and only taken if all of it makes sense.
-Where entries of a session are missing, a gap is put in their place, so that the others keep their
-seq. What is lost is counted as far as what is left tells of it: by seqs between entries that are
-there, by what parts the pages, and by the indexes.
+A row is recognised by the types of its columns, on whatever page it is found, and copied only if
+all of it is valid. A gap replaces missing entries of a session, so that the others keep their seqs.
+Losses are counted as far as the rest shows them: by missing seqs between entries, by the separators
+above the leaf pages, and by the indexes.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import Any
 
@@ -17,28 +17,27 @@ from msgspec import Struct
 
 from rekindle.jsonvalue import as_array, as_object, as_str, encode
 from rekindle.model import Kind, Side
-from rekindle.store.sqlite.codec import CODEC_LINES, origin_in
-from rekindle.store.sqlite.pages import Image, Row, Value, read_page
+from rekindle.store.sqlite.codec import CODEC_LINES, decode_origin
+from rekindle.store.sqlite.file_pages import DatabaseImage, Row, Value, read_page
 from rekindle.store.sqlite.schema import WITHIN, Database, key_at, place, places, seq_at
 from rekindle.store.sqlite.sql import APPEND, ORPHANS, ROW
-from rekindle.transcript.titles import title_from_prompt
 
-_PAGES_A_STEP = 1000
-_LARGEST_KEY = 1 << 31
-# A larger hole is none: the number of a row is wrong.
-_LARGEST_GAP = 1_000_000
+_PAGES_PER_STEP = 1000
+_MAX_KEY = 1 << 31
+# A larger gap means that the rowid itself is damaged.
+_MAX_GAP = 1_000_000
 
 _SIDES, _KINDS = frozenset(Side), frozenset(Kind)
 _TURNS = ("prompt", "answer")
-_COLUMNS_OF_STRETCH = (int, str, str, int, int, int, bytes)
-# After the key; a store that was made by an older Rekindle may have rows without the last ones.
-_COLUMNS_OF_SESSION = (
+_STRETCH_COLUMNS = (int, str, str, int, int, int, bytes)
+# After the key. Rows that an older Rekindle wrote may lack the last ones.
+_SESSION_COLUMNS = (
     "id", "agent_session_id", "agent_name", "agent_version", "command", "program", "cwd",
     "directories", "user_title", "agent_title", "prompt_title", "created_us", "updated_us",
     "parent_id", "archived_us", "deleted_us", "turns", "messages", "revision",
     "origin",
 )  # fmt: skip
-_FEWEST_OF_SESSION = len(_COLUMNS_OF_SESSION) - 3
+_MIN_SESSION_COLUMNS = len(_SESSION_COLUMNS) - 3
 _NUMBERS = frozenset({"created_us", "updated_us", "archived_us", "deleted_us"})
 _COUNTS = frozenset({"turns", "messages", "revision"})
 _LISTS = frozenset({"command", "directories"})
@@ -49,27 +48,27 @@ _HINTS = """
     );
     create temp table last (key integer primary key, place integer);
 """
-_KEEP_HINT = """
+_INSERT_HINT = """
     insert into hint (key, id, cwd, updated_us) values (?1, ?2, ?3, ?4)
     on conflict (key) do update set cwd = coalesce(cwd, ?3), times = times + (id = ?2)
 """
-_KEEP_LAST = """
+_INSERT_LAST = """
     insert into last values (?1, ?2) on conflict (key) do update set place = max(place, ?2)
 """
-_KEEP_SESSION = f"""
-    insert into session (key, {", ".join(_COLUMNS_OF_SESSION)})
-    values (?{", ?" * len(_COLUMNS_OF_SESSION)})
-"""  # noqa: S608 - all of it is ours
+_INSERT_SESSION = f"""
+    insert into session (key, {", ".join(_SESSION_COLUMNS)})
+    values (?{", ?" * len(_SESSION_COLUMNS)})
+"""  # noqa: S608 - constants only
 _IS_NEWER = """
     select 1 from session where key = ? and (updated_us, revision) < (?, ?)
 """
-_KEEP_LEASE = "insert or ignore into lease values (?, ?, ?, ?, ?)"
-_KEEP_FORMER = "insert or ignore into former values (?, ?)"
-_KEEP_PENDING = """
+_INSERT_LEASE = "insert or ignore into lease values (?, ?, ?, ?, ?)"
+_INSERT_FORMER = "insert or ignore into former values (?, ?)"
+_INSERT_PENDING = """
     insert into pending values (?1, ?2, ?3)
     on conflict (token) do update set taken = max(taken, ?2), at_us = max(at_us, ?3)
 """
-# A text has no checksum; but two that agree are right.
+# Text has no checksum. An id that two indexes agree on is right.
 _TRUST_HINTS = """
     update or ignore session set id = hint.id from hint
     where hint.key = session.key and hint.id <> session.id and hint.times > 1
@@ -81,8 +80,8 @@ _PURGED = f"""
         select place from session join stretch on {WITHIN}
         where {_IS_PURGED}
     )
-"""  # noqa: S608 - all of it is ours
-_KEPT = f"select key, created_us from session where not ({_IS_PURGED})"  # noqa: S608 - ours
+"""  # noqa: S608 - constants only
+_KEPT = f"select key, created_us from session where not ({_IS_PURGED})"  # noqa: S608
 _SEQUENCE = """
     insert or replace into sqlite_sequence (rowid, name, seq)
     values (1, 'session', (select max(:last, coalesce(max(key), 0)) from session))
@@ -90,8 +89,8 @@ _SEQUENCE = """
 _ID_IS_TAKEN = "select 1 from session where id = ?"
 
 
-class Tally(Struct, kw_only=True, rename="camel"):
-    """How much was saved, and how much is known to be lost."""
+class RecoveryCounts(Struct, kw_only=True):
+    """Saved and lost sessions and entries, as far as known."""
 
     sessions_saved: int = 0
     entries_saved: int = 0
@@ -99,152 +98,162 @@ class Tally(Struct, kw_only=True, rename="camel"):
     entries_lost: int = 0
 
 
-class Salvager:
-    """Fills a new and empty store with what can be read of a damaged one."""
+class PageRecovery:
+    """Fills a new and empty store with the readable rows of a damaged one."""
 
-    def __init__(self, image: Image, db: Database) -> None:
+    def __init__(
+        self,
+        image: DatabaseImage,
+        db: Database,
+        title_from_prompt: Callable[[list[Any]], str | None],
+    ) -> None:
         self._image = image
         self._db = db
+        self._title_from_prompt = title_from_prompt
         self._last_key = 0
-        """The last key that was given, if that is known."""
+        """The last key that the damaged store assigned, if it is known."""
 
-    def fill(self) -> Iterator[float]:
-        """Save what can be saved, step by step; yield which part of the work is done."""
+    def copy_rows(self) -> Iterator[float]:
+        """Copy all valid rows, step by step; yield how much is done, from 0 to 1."""
         self._db.execute(_HINTS)
-        for start in range(1, self._image.count + 1, _PAGES_A_STEP):
+        for start in range(1, self._image.count + 1, _PAGES_PER_STEP):
             with self._db:
-                for number in range(start, min(start + _PAGES_A_STEP, self._image.count + 1)):
-                    self._take_page(number)
+                for number in range(start, min(start + _PAGES_PER_STEP, self._image.count + 1)):
+                    self._copy_page(number)
             yield start / self._image.count
 
-    def settle(self) -> Tally:
-        """Make what was found into sessions that have no holes; count."""
-        tally = Tally()
+    def complete(self) -> RecoveryCounts:
+        """Turn the rows into sessions without missing seqs; return the counts."""
+        counts = RecoveryCounts()
         with self._db:
             self._db.execute(_PURGED)
             self._db.execute(_TRUST_HINTS)
             for (key,) in self._db.execute(ORPHANS).fetchall():
-                self._make_session(key)
+                self._create_session(key)
             keys = self._db.execute(_KEPT).fetchall()
             for key, at_us in keys:
-                self._close_gaps(key, at_us, tally)
-            tally.sessions_saved = len(keys)
+                self._close_gaps(key, at_us, counts)
+            counts.sessions_saved = len(keys)
             lost = "select count(*) from hint where key not in (select key from session)"
-            tally.sessions_lost = self._db.execute(lost).get
-            # A key is never given again.
+            counts.sessions_lost = self._db.execute(lost).get
+            # A key is never reused.
             self._db.execute(_SEQUENCE, {"last": self._last_key})
-        return tally
+        return counts
 
-    # -- what lies on the pages -----------------------------------------------------------
+    # -- pages ---------------------------------------------------------------------------
 
-    def _take_page(self, number: int) -> None:
-        found = read_page(self._image, number)
-        for row in found.rows:
-            self._take_row(row)
-        for values in found.indexed:
-            self._take_hint(values)
-        for where in found.divisions:
-            self._take_place(where)
+    def _copy_page(self, number: int) -> None:
+        content = read_page(self._image, number)
+        for row in content.rows:
+            self._copy_row(row)
+        for values in content.index_rows:
+            self._add_hint(values)
+        for where in content.separators:
+            self._add_place(where)
 
-    def _take_row(self, row: Row) -> None:
+    def _copy_row(self, row: Row) -> None:
         number, values = row
         match values:
-            case (None, *rest) if _are(rest, _COLUMNS_OF_STRETCH):
-                self._take_stretch(number, rest)
-            case (None, *rest) if _FEWEST_OF_SESSION <= len(rest) <= len(_COLUMNS_OF_SESSION):
-                self._take_session(number, rest)
+            case (None, *rest) if _are(rest, _STRETCH_COLUMNS):
+                self._copy_stretch(number, rest)
+            case (None, *rest) if _MIN_SESSION_COLUMNS <= len(rest) <= len(_SESSION_COLUMNS):
+                self._copy_session(number, rest)
             case (None, str(token), int(pid), str(host), *is_over) if _are_flags(is_over):
-                self._db.execute(_KEEP_LEASE, (number, token, pid, host, *(is_over or [0])))
-            case ("session", int(last)) if last < _LARGEST_KEY:
+                self._db.execute(_INSERT_LEASE, (number, token, pid, host, *(is_over or [0])))
+            case ("session", int(last)) if last < _MAX_KEY:
                 self._last_key = max(self._last_key, last)
             case (str(agent_session_id), int(key)):
-                self._db.execute(_KEEP_FORMER, (agent_session_id, key))
+                self._db.execute(_INSERT_FORMER, (agent_session_id, key))
             case (str(token), int(taken), int(at_us)):
-                self._db.execute(_KEEP_PENDING, (token, taken, at_us))
+                self._db.execute(_INSERT_PENDING, (token, taken, at_us))
             case _:
                 pass
 
-    def _take_stretch(self, where: int, values: list[Any]) -> None:
+    def _copy_stretch(self, where: int, values: list[Any]) -> None:
         count, side, kind, _, _, codec, data = values
-        if not (0 < key_at(where) < _LARGEST_KEY and seq_at(where)):
+        if not (0 < key_at(where) < _MAX_KEY and seq_at(where)):
             return
         is_known = side in _SIDES and kind in _KINDS and codec == CODEC_LINES
         if not is_known or count != data.count(b"\n") + 1:
-            self._take_place(where)
+            self._add_place(where)
             return
         lines = data.split(b"\n") if count > 1 else [data]
-        sound = [kind == Kind.OPAQUE or is_json(line) for line in lines]
-        if all(sound):
-            self._keep_stretch(where, values)
+        valid = [kind == Kind.OPAQUE or is_json(line) for line in lines]
+        if all(valid):
+            self._insert_stretch(where, values)
             return
-        for is_sound, run in groupby(enumerate(lines), lambda it: sound[it[0]]):
-            if is_sound:
+        for is_valid, run in groupby(enumerate(lines), lambda it: valid[it[0]]):
+            if is_valid:
                 kept = list(run)
                 joined = b"\n".join(line for _, line in kept)
-                self._keep_stretch(where + kept[0][0], [len(kept), *values[1:-1], joined])
+                self._insert_stretch(where + kept[0][0], [len(kept), *values[1:-1], joined])
 
-    def _keep_stretch(self, where: int, values: list[Any]) -> None:
-        # The same may lie on a page that is not used any more.
+    def _insert_stretch(self, where: int, values: list[Any]) -> None:
+        # A copy of the row may be on a page that is not in use any more.
         self._db.execute(APPEND.replace("insert", "insert or ignore"), (where, *values))
 
-    def _take_session(self, key: int, values: list[Value]) -> None:
-        found: dict[str, Value] = dict(zip(_COLUMNS_OF_SESSION, values, strict=False))
-        if not 0 < key < _LARGEST_KEY or not isinstance(found["id"], str) or not found["id"]:
+    def _copy_session(self, key: int, values: list[Value]) -> None:
+        found: dict[str, Value] = dict(zip(_SESSION_COLUMNS, values, strict=False))
+        if not 0 < key < _MAX_KEY or not isinstance(found["id"], str) or not found["id"]:
             return
-        row = (key, *(_sensible(name, found) for name in _COLUMNS_OF_SESSION))
+        row = (key, *(_valid_or_default(name, found) for name in _SESSION_COLUMNS))
         try:
-            self._db.execute(_KEEP_SESSION, row)
+            self._db.execute(_INSERT_SESSION, row)
         except apsw.ConstraintError:
-            at_us, revision = _sensible("updated_us", found), _sensible("revision", found)
+            at_us, revision = (
+                _valid_or_default("updated_us", found),
+                _valid_or_default("revision", found),
+            )
             if self._db.execute(_IS_NEWER, (key, at_us, revision)).get:
                 self._db.execute("delete from session where key = ?", (key,))
-                self._take_session(key, values)
+                self._copy_session(key, values)
 
-    def _take_hint(self, values: tuple[Value, ...]) -> None:
+    def _add_hint(self, values: tuple[Value, ...]) -> None:
         match values:
             case (str(kind), int(where)) if kind in _TURNS:
-                self._take_place(where)
-            case (int(at_us), str(id_), int(key)) if 0 < key < _LARGEST_KEY:
-                self._db.execute(_KEEP_HINT, (key, id_, None, at_us))
-            case (str() | None as cwd, int(at_us), str(id_), int(key)) if 0 < key < _LARGEST_KEY:
-                self._db.execute(_KEEP_HINT, (key, id_, cwd, at_us))
+                self._add_place(where)
+            case (int(at_us), str(id_), int(key)) if 0 < key < _MAX_KEY:
+                self._db.execute(_INSERT_HINT, (key, id_, None, at_us))
+            case (str() | None as cwd, int(at_us), str(id_), int(key)) if 0 < key < _MAX_KEY:
+                self._db.execute(_INSERT_HINT, (key, id_, cwd, at_us))
             case _:
                 pass
 
-    def _take_place(self, where: int) -> None:
-        if 0 < key_at(where) < _LARGEST_KEY:
-            self._db.execute(_KEEP_LAST, (key_at(where), where))
+    def _add_place(self, where: int) -> None:
+        if 0 < key_at(where) < _MAX_KEY:
+            self._db.execute(_INSERT_LAST, (key_at(where), where))
 
-    # -- what becomes of it -----------------------------------------------------------------
+    # -- sessions ------------------------------------------------------------------------
 
-    def _make_session(self, key: int) -> None:
-        """Make a session for entries whose own is lost."""
+    def _create_session(self, key: int) -> None:
+        """Create a session for entries whose session row is lost."""
         if self._last_key and key > self._last_key:
-            # No such session was ever made.
+            # The damaged store never had this session.
             self._db.execute("delete from stretch where place between ? and ?", places(key))
             return
         hints = self._db.execute(_HINT_OF, (key,)).fetchall() or [(None, None, None)]
         id_, cwd, updated_us = hints[0]
-        told = _told_by(self._db.execute(f"{ROW} where place between ? and ?", places(key)))
-        id_ = id_ or told.session_id
+        rows = self._db.execute(f"{ROW} where place between ? and ?", places(key))
+        facts = _facts_from(rows, self._title_from_prompt)
+        id_ = id_ or facts.session_id
         if not id_ or self._db.execute(_ID_IS_TAKEN, (id_,)).get:
             id_ = f"salvaged-{key}"
         found: dict[str, Value] = {
             "id": id_,
             "agent_session_id": id_,
-            # Without a folder it would not be listed.
-            "cwd": cwd or told.cwd or "/",
-            "prompt_title": told.title,
-            "created_us": told.first_us,
-            "updated_us": max(updated_us or 0, told.last_us),
-            "turns": told.turns,
-            "messages": told.turns,
+            # A session without a folder is not listed.
+            "cwd": cwd or facts.cwd or "/",
+            "prompt_title": facts.title,
+            "created_us": facts.first_us,
+            "updated_us": max(updated_us or 0, facts.last_us),
+            "turns": facts.turns,
+            "messages": facts.turns,
         }
-        row = (key, *(_sensible(name, found) for name in _COLUMNS_OF_SESSION))
-        self._db.execute(_KEEP_SESSION, row)
+        row = (key, *(_valid_or_default(name, found) for name in _SESSION_COLUMNS))
+        self._db.execute(_INSERT_SESSION, row)
 
-    def _close_gaps(self, key: int, at_us: int, tally: Tally) -> None:
-        """Let the entries of a session follow each other, and count them."""
+    def _close_gaps(self, key: int, at_us: int, counts: RecoveryCounts) -> None:
+        """Fill the missing seqs of a session with gaps, and count its entries."""
         end, saved = place(key, 1), 0
         wrong: list[int] = []
         gaps: list[tuple[int, int, int]] = []
@@ -255,27 +264,27 @@ class Salvager:
         for where in wrong:
             self._db.execute("delete from stretch where place = ?", (where,))
         last = self._db.execute("select place from last where key = ?", (key,)).get or 0
-        if 0 <= last - end < _LARGEST_GAP:
+        if 0 <= last - end < _MAX_GAP:
             gaps.append((end, last - end + 1, at_us))
         for gap in gaps:
-            self._mark(*gap)
+            self._fill_gap(*gap)
         lost = sum(count for _, count, _ in gaps)
         if not saved + lost:
-            lost = self._mark_all(key, at_us)
-        tally.entries_saved += saved
-        tally.entries_lost += lost
+            lost = self._fill_session(key, at_us)
+        counts.entries_saved += saved
+        counts.entries_lost += lost
 
     def _without_overlaps(self, key: int, wrong: list[int]) -> Iterator[tuple[int, int, int]]:
-        """Yield the rows of a session; note those that lie where others do, or nowhere."""
+        """Yield the rows of a session; add overlapping and misplaced rows to `wrong`."""
         sql = "select place, lines, at_us from stretch where place between ? and ? order by place"
         before = end = place(key, 1)
         held: tuple[int, int, int] | None = None
         for row in self._db.execute(sql, places(key)):
-            if row[0] - end >= _LARGEST_GAP or (row[0] < end and (not held or held[0] == before)):
+            if row[0] - end >= _MAX_GAP or (row[0] < end and (not held or held[0] == before)):
                 wrong.append(row[0])
                 continue
             if held and row[0] < end:
-                # It does not follow what is before it, and overlaps what comes after.
+                # It leaves a gap before it, and overlaps the row after it.
                 wrong.append(held[0])
             elif held:
                 yield held
@@ -284,30 +293,30 @@ class Salvager:
         if held:
             yield held
 
-    def _mark_all(self, key: int, at_us: int) -> int:
-        """Mark that of a session nothing is left, if there was something."""
+    def _fill_session(self, key: int, at_us: int) -> int:
+        """Insert a gap if a session had entries and all of them are lost."""
         counted = "select max(turns, messages) from session where key = ?"
         lost = self._db.execute(counted, (key,)).get
         if lost:
-            self._mark_as(place(key, 1), lost, at_us)
+            self._insert_gap(place(key, 1), lost, at_us)
         return lost
 
-    def _mark(self, where: int, lost: int, at_us: int) -> None:
-        """Put a gap where entries are missing, and as many rows of it as keep the others' seqs."""
-        self._mark_as(where, lost, at_us)
+    def _fill_gap(self, where: int, lost: int, at_us: int) -> None:
+        """Insert a gap entry, and empty entries for the other missing seqs."""
+        self._insert_gap(where, lost, at_us)
         if lost > 1:
             filler = b"\n" * (lost - 2)
             row = (where + 1, lost - 1, Side.AGENT, Kind.OPAQUE, at_us, 1, CODEC_LINES, filler)
             self._db.execute(APPEND, row)
 
-    def _mark_as(self, where: int, lost: int, at_us: int) -> None:
+    def _insert_gap(self, where: int, lost: int, at_us: int) -> None:
         gap = encode({"lostEntries": lost, "isDamage": True})
         row = (where, 1, Side.AGENT, Kind.GAP, at_us, 1, CODEC_LINES, gap)
         self._db.execute(APPEND, row)
 
 
-class _Told(Struct):
-    """What the entries of a session tell of it."""
+class _SessionFacts(Struct):
+    """Facts about a session, found in its entries."""
 
     session_id: str | None = None
     cwd: str | None = None
@@ -317,21 +326,23 @@ class _Told(Struct):
     last_us: int = 0
 
 
-def _told_by(found: Iterator[Any]) -> _Told:
-    told = _Told()
-    for _, _, side, kind, at_us, _, _, data in found:
-        told.first_us = told.first_us or at_us
-        told.last_us = max(told.last_us, at_us)
+def _facts_from(
+    rows: Iterator[Any], title_from_prompt: Callable[[list[Any]], str | None]
+) -> _SessionFacts:
+    facts = _SessionFacts()
+    for _, _, side, kind, at_us, _, _, data in rows:
+        facts.first_us = facts.first_us or at_us
+        facts.last_us = max(facts.last_us, at_us)
         if side != Side.CLIENT or kind not in {Kind.SETUP, Kind.PROMPT}:
             continue
         params = _params(data)
-        told.session_id = told.session_id or as_str(params.get("sessionId"))
+        facts.session_id = facts.session_id or as_str(params.get("sessionId"))
         if kind == Kind.SETUP:
-            told.cwd = told.cwd or as_str(params.get("cwd"))
+            facts.cwd = facts.cwd or as_str(params.get("cwd"))
         else:
-            told.turns += 1
-            told.title = told.title or title_from_prompt(as_array(params.get("prompt")))
-    return told
+            facts.turns += 1
+            facts.title = facts.title or title_from_prompt(as_array(params.get("prompt")))
+    return facts
 
 
 def _params(line: bytes) -> dict[str, Any]:
@@ -349,11 +360,11 @@ def _are_flags(values: list[Value]) -> bool:
     return values in ([], [0], [1])
 
 
-def _sensible(name: str, found: dict[str, Value]) -> Value:
-    """Return a column of a session if it makes sense, else what it is where nothing is known."""
+def _valid_or_default(name: str, found: dict[str, Value]) -> Value:
+    """Return a column of a session if it is valid, and its default otherwise."""
     value = found.get(name)
     if name in _LISTS:
-        return value if isinstance(value, str) and _is_list_of_words(value) else "[]"
+        return value if isinstance(value, str) and _is_list_of_strings(value) else "[]"
     if name in _COUNTS:
         return value if isinstance(value, int) and value >= 0 else 0
     if name in _NUMBERS:
@@ -366,7 +377,7 @@ def _sensible(name: str, found: dict[str, Value]) -> Value:
     return value if isinstance(value, str) else None
 
 
-def _is_list_of_words(value: str) -> bool:
+def _is_list_of_strings(value: str) -> bool:
     try:
         msgspec.json.decode(value, type=list[str])
     except (ValueError, RecursionError):
@@ -376,7 +387,7 @@ def _is_list_of_words(value: str) -> bool:
 
 def _is_origin(value: str) -> bool:
     try:
-        origin_in(value)
+        decode_origin(value)
     except ValueError:
         return False
     return True
@@ -386,7 +397,7 @@ _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def is_json(line: bytes) -> bool:
-    """Tell whether a line can be read at all."""
+    """Return whether a line is JSON."""
     try:
         line.decode()
         _check_json(line)

@@ -1,22 +1,21 @@
-"""The schema, as the list of steps that led to it. A step, once released, never changes.
+"""The database schema, as a list of migrations. A released migration never changes.
 
-Each step makes or changes a table or an index. So a store that says to be newer than its tables
-are is none: the number is damaged, and not for a newer Rekindle to know.
+Each migration creates or changes a table or an index. So a store whose version number is higher
+than its tables allow has a damaged number; a newer Rekindle did not write it.
 
-session   a conversation. `key` stands for the client's id wherever space matters, and is
-          never given again.
-          `program` is the base name of its command. `revision` counts titles, and what came
-          from elsewhere: changes that may leave `updated_us` as it is; from bit REVISION_BITS on,
-          how often entries were taken away. `origin` tells in which file of another tool's it
-          is, as JSON.
-former    by which ids the agent has known a session before.
-lease     which process drives a session; `token` names the file that it holds while it lives.
-pending   how many changes of a file of what waits were taken (see `pending.py`); `at_us` is the
-          time of the last one.
-stretch   entries that follow each other and are alike but for their line: `lines` of them.
-          `place` is the session's key and the first one's seq in one number (see `place`), so
-          that a session lies together and appending to it touches one page and no index.
-          `codec` tells how `data` holds the lines; 0: joined with newlines.
+session   a conversation. `key` replaces the client's id where space matters, and is never reused.
+          `program` is the base name of the command. `revision` counts changes that may not move
+          `updated_us`, such as titles and imports; from bit REVISION_BITS on, it counts how
+          often entries were removed. `origin` is the imported file, as JSON.
+former    ids by which the agent knew a session earlier.
+lease     the process that has the exclusive use of a session. `token` names the file that it locks
+          as long as it lives. `is_over` marks a released lease.
+pending   how many changes of a pending file were applied (see `pending`); `at_us` is the time of
+          the last one.
+stretch   consecutive entries that differ only in their line: `lines` of them. `place` combines
+          the session's key and the seq of the first entry (see `place`), so that the entries of
+          a session are adjacent, and appending touches one page and no index. `codec` is the
+          encoding of `data`; 0: lines joined by newlines.
 """
 
 from typing import Any
@@ -27,10 +26,10 @@ import apsw
 Database = Any
 
 Tables = frozenset[tuple[str, str, str]]
-"""Each with its kind, its name, and how it was made."""
+"""Tables and indexes, each as (type, name, SQL)."""
 
 APPLICATION_ID = 0x52656B69
-"""Says in the file's header whose database it is: "Reki"."""
+"""Identifies our databases in the file header: "Reki"."""
 
 MIGRATIONS = (
     """
@@ -74,7 +73,7 @@ MIGRATIONS = (
         data blob not null
     ) strict;
     """,
-    # Of what was recorded before, only the prompts are counted.
+    # Sessions that were recorded before have only their prompts counted.
     """
     alter table session add column messages integer not null default 0;
     update session set messages = turns;
@@ -82,28 +81,28 @@ MIGRATIONS = (
     alter table lease add column is_over integer not null default 0;
     create index session_by_deletion on session (updated_us, id) where deleted_us is not null;
     """,
-    # Where a session's last turn begins and ends, however long it is.
+    # Finds where the last turn of a session starts and ends, however long it is.
     """
     create index stretch_by_turn on stretch (kind) where kind = 'prompt' or kind = 'answer';
     """,
-    # An index has to be told of what a session's time does not tell.
+    # Shows the search index that a session has changed although its time has not.
     """
     alter table session add column revision integer not null default 0;
     create index former_by_session on former (session);
     """,
-    # Who drives something, and what is to be purged, however many sessions there are.
+    # Finds live leases and sessions to purge, however many sessions there are.
     """
     create index lease_by_token on lease (token) where not is_over;
     create index session_by_purge on session (deleted_us, id)
     where deleted_us is not null and (cwd is not null or turns + messages > 0);
     """,
-    # What was taken of what waits is not to be taken again.
+    # Pending changes are applied once.
     """
     create table pending (
         token text primary key, taken integer not null, at_us integer not null
     ) strict;
     """,
-    # What was imported before is found without reading every session's row.
+    # Finds imported sessions without reading every row.
     """
     alter table session add column origin text;
     create index session_by_origin on session (id) where origin is not null;
@@ -115,26 +114,26 @@ _SEQ_BITS = 32
 REVISION_BITS = 20
 
 WITHIN = f"place between key << {_SEQ_BITS} and (key + 1 << {_SEQ_BITS}) - 1"
-"""In SQL: what lies in `stretch` is of the session with that `key`."""
+"""In SQL: a row of `stretch` belongs to the session with that `key`."""
 
 
 def place(key: int, seq: int) -> int:
-    """Return where an entry of a session lies in `stretch`."""
+    """Return the place of an entry in `stretch`."""
     return key << _SEQ_BITS | seq
 
 
 def places(key: int) -> tuple[int, int]:
-    """Return the first and the last place that something of a session can have."""
+    """Return the first and the last possible place of a session's entries."""
     return place(key, 0), place(key + 1, 0) - 1
 
 
 def key_at(place: int) -> int:
-    """Return the key of the session whose entry lies there."""
+    """Return the key of the session at a place."""
     return place >> _SEQ_BITS
 
 
 def seq_at(place: int) -> int:
-    """Return the seq of the entry that lies there."""
+    """Return the seq of the entry at a place."""
     return place & ((1 << _SEQ_BITS) - 1)
 
 
@@ -142,32 +141,32 @@ _TABLES = "select type, name, sql from sqlite_schema where name not like 'sqlite
 
 
 def tables_of(schema: int) -> Tables:
-    """Return the tables and indexes that a store of that schema has."""
+    """Return the tables and indexes of a schema version."""
     fresh: Database = apsw.Connection(":memory:")
-    for step in MIGRATIONS[:schema]:
-        fresh.execute(step)
+    for migration in MIGRATIONS[:schema]:
+        fresh.execute(migration)
     return tables_in(fresh)
 
 
 def tables_in(db: Database) -> Tables:
-    """Return the tables and indexes that there are."""
+    """Return the tables and indexes of a database."""
     return frozenset(db.execute(_TABLES))
 
 
 def schema_of(tables: Tables) -> int | None:
-    """Return the schema that has exactly these tables; None if it is none that is known."""
+    """Return the schema version that has exactly these tables, if any."""
     known = range(len(MIGRATIONS), 0, -1) if tables else ()
     return next((schema for schema in known if tables_of(schema) == tables), None)
 
 
 def schema_version(db: Database) -> int:
-    """Return how many steps this store has taken."""
+    """Return how many migrations a database has had."""
     return int(db.pragma("user_version"))
 
 
 def migrate(db: Database) -> None:
-    """Take the steps that are missing, all or none. Call inside a transaction."""
-    for step in MIGRATIONS[schema_version(db) :]:
-        db.execute(step)
+    """Apply the missing migrations. Call it inside a transaction."""
+    for migration in MIGRATIONS[schema_version(db) :]:
+        db.execute(migration)
     db.pragma("application_id", APPLICATION_ID)
     db.pragma("user_version", len(MIGRATIONS))

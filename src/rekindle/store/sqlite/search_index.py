@@ -1,23 +1,22 @@
-"""The index of a store: which words stand where. It has a file of its own, beside the store's.
+"""The search index of a store: an FTS5 database in a file of its own, beside the store.
 
-It is made from the store and can be thrown away, so a damaged or outdated one is made anew.
-Writing it holds up no conversation: the store is only read.
+It is derived from the store and can be discarded, so a damaged or outdated one is built again.
+Writing it does not delay a conversation, because the store is only read.
 
-passage_N  what stands together, of the sessions from key N on: a shard. Its rowid is its place in
-           the store (see `migrations.place`), so a session's passages lie together, and the last
-           ones are the newest sessions'. `parts` are the humps of names in `words`. A title lies
-           at seq 0, and in turn 0.
-shard      with which sessions shards begin, and how many passages each has; null: its table is not
-           there, because something of it was forgotten. When the last one is full, the next new
-           session begins another, so there are few, however many sessions there are.
-progress   how far a session is indexed: up to the entry `seq`; its last turn so far is number
-           `turn` and begins at `turn_seq`. `updated_us`, `revision` and `is_live` are the
-           session's then: as long as they stay so, there is nothing new.
+passage_N  the documents of the sessions from key N on: a shard. The rowid is the place in the
+           store (see `schema.place`), so the documents of a session are adjacent, and the last
+           ones belong to the newest sessions. `parts` are the parts of compound names in
+           `words`. A title has seq 0 and turn 0.
+shard      the first session of each shard, and its number of documents. Null means that its table
+           was dropped. When the last shard is full, the next new session starts another, so
+           there are few, however many sessions there are.
+progress   how far a session is indexed: up to entry `seq`; its last turn has the number `turn` and
+           starts at `turn_seq`. `updated_us`, `revision` and `is_live` are copied from the
+           session: as long as they are the same, nothing is new.
 
-Forgetting. Neither SQLite nor FTS5 overwrites every trace of a row that is removed: pages that were
-split keep copies, and the tree above the words keeps some of them. Only of a table that is dropped
-nothing is left. So whatever must be forgotten takes its shard along, and the rest of the shard is
-indexed again by whoever searches next.
+Neither SQLite nor FTS5 overwrites every trace of a removed row: split pages keep copies, and so
+does the term tree. Only a dropped table leaves nothing. So forgetting a session drops its whole
+shard, and the next search indexes the rest of that shard again.
 """
 
 import json
@@ -31,14 +30,19 @@ from typing import Any, Self
 import apsw
 
 from rekindle.errors import IndexDamaged, StoreDamaged, StoreUnavailable
-from rekindle.store.address import index_path
-from rekindle.store.sqlite.connection import (
-    is_full,
-    make_private_file,
-    open_read_only,
-    open_unshared,
+from rekindle.model import SearchDocument
+from rekindle.store.search import (
+    IndexMark,
+    IndexUpdate,
+    SearchHit,
+    SearchRequest,
+    StaleSession,
 )
-from rekindle.store.sqlite.schema import Database
+from rekindle.store.sqlite.connection import is_full, open_read_only, open_unshared
+from rekindle.store.sqlite.files import index_path, make_private_file
+from rekindle.store.sqlite.schema import REVISION_BITS, Database, place, places, seq_at
+from rekindle.store.sqlite.sql import LAST_PLACE
+from rekindle.text.tokens import camel_case_parts, split_unspaced
 
 _APPLICATION_ID = 0x52656B78
 _VERSION = 3
@@ -65,16 +69,16 @@ _SHARD = """
     );
     insert into {table} ({table}, rank) values ('hashsize', 8000000);
 """
-# So many are indexed again in seconds.
-_PASSAGES_A_SHARD = 30_000
+# This many are indexed again in seconds.
+_DOCUMENTS_PER_SHARD = 30_000
 
 _SHARD_OF = "select number, passages from shard where number <= ? order by number desc limit 1"
 _NEWEST = "select coalesce(max(session), 0) from progress"
-_BEGINNINGS = "select number from shard order by number"
-_BEYOND = 1 << 31
-"""More than any session's key can be."""
+_SHARD_STARTS = "select number from shard order by number"
+_END = 1 << 31
+"""Greater than any key."""
 
-_KNOWN = "select session from progress where id in (select value from json_each(?))"
+_INDEXED = "select session from progress where id in (select value from json_each(?))"
 
 _ORPHANS = """
     select session from progress
@@ -84,21 +88,51 @@ _ORPHANS = """
     )
 """
 
+# A title made from the first prompt is found there.
+_STALE = f"""
+    select s.key, s.id, coalesce(user_title, agent_title), s.updated_us, s.revision,
+           lease.session is not null, progress.id,
+           progress.updated_us, progress.revision, progress.is_live,
+           coalesce(seq, 0), coalesce(turn, 1), coalesce(turn_seq, 0), coalesce({LAST_PLACE}, 0)
+    from store.session s
+    left join progress on progress.session = s.key
+    left join store.lease on lease.session = s.key and not lease.is_over
+    where (progress.session is null or progress.id <> s.id or lease.session is not null
+           or progress.updated_us <> s.updated_us or progress.revision <> s.revision
+           or progress.is_live)
+      and s.deleted_us is null and s.cwd is not null and s.key > :after
+    order by s.key limit :limit
+"""  # noqa: S608 - constants only
+_EXISTS = """
+    select 1 from store.session
+    where key = ? and id = ? and deleted_us is null and cwd is not null
+"""
+_MARK = "select seq, turn, turn_seq from progress where session = ?"
+_SET_PROGRESS = "insert or replace into progress values (?, ?, ?, ?, ?, ?, ?, ?)"
+_DOCUMENTS = "select rowid, turn, at_us, origin, ident, words from {} where rowid between ? and ?"
+_INSERT = """
+    insert into {} (rowid, turn, at_us, origin, ident, words, parts) values (?, ?, ?, ?, ?, ?, ?)
+"""
+_IDENTS = "select ident from {} where rowid between ? and ?"
+_ADD_TO_SHARD = "update shard set passages = passages + ? where number = ?"
+_NEVER_US = -1
+"""A time that no session has: it keeps a session stale."""
+
 _PAUSE = 0.005
-_MOST_COMPLAINTS = 10
+_MAX_COMPLAINTS = 10
 _UNWRITABLE = (OSError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.FullError)
 
 _Values = Sequence[object] | Mapping[str, object]
 
 
-class Index:
-    """The index of the store at `store`, open; made where there is none, or it cannot be used."""
+class SqliteSearchIndex:
+    """The open index of the store at `store`. A missing or unusable index is created."""
 
-    def __init__(self, store: Path, *, anew: bool = False, patience: float = 1.0) -> None:
+    def __init__(self, store: Path, *, rebuild: bool = False, timeout: float = 1.0) -> None:
         self._path = index_path(store)
         self._store = store
-        with self.translated():
-            self._db = _open(self._path, anew=anew, patience=patience)
+        with self._translate_errors():
+            self._db = _open(self._path, rebuild=rebuild, timeout=timeout)
             try:
                 _attach(self._db, store)
             except BaseException:
@@ -112,13 +146,13 @@ class Index:
 
     def query(self, sql: str, values: _Values = ()) -> list[tuple[Any, ...]]:
         """Run SQL."""
-        with self.translated():
+        with self._translate_errors():
             return self._db.execute(sql, values).fetchall()
 
     @contextmanager
     def writing(self) -> Generator[None]:
-        """Hold a transaction, in which the store is seen as it is after all others have written."""
-        with self.translated():
+        """Hold a transaction, which sees the store as of its start."""
+        with self._translate_errors():
             self._db.execute("begin immediate")
             try:
                 yield
@@ -128,79 +162,137 @@ class Index:
                     self._db.execute("rollback")
                 raise
 
+    def search(self, request: SearchRequest) -> list[SearchHit]:
+        """Return the turns that match, best first."""
+        from rekindle.store.sqlite.search_query import search  # noqa: PLC0415 - it imports this one
+
+        return search(self, request)
+
+    def stale(self, after: StaleSession | None = None, *, limit: int) -> list[StaleSession]:
+        """Return sessions that may have changed since they were indexed, by key."""
+        values = {"after": after.position if after else 0, "limit": limit}
+        return [_stale_session(row) for row in self.query(_STALE, values)]
+
+    def idents_before(self, session: StaleSession, seq: int) -> set[str | None]:
+        """Return the idents of the session's documents before entry `seq`."""
+        key = session.position
+        table = table_of(self.query(_SHARD_OF, (key,))[0][0])
+        span = (places(key)[0], place(key, seq) - 1)
+        return {ident for (ident,) in self.query(_IDENTS.format(table), span)}
+
+    def replace(self, updates: Sequence[IndexUpdate]) -> None:
+        """Apply updates in one transaction."""
+        if not updates:
+            return
+        with self.writing():
+            for update in updates:
+                if self._applies(update):
+                    self._replace(update)
+
+    def _applies(self, update: IndexUpdate) -> bool:
+        key, expected = update.session.position, update.expected_mark
+        marks = self._db.execute(_MARK, (key,)).fetchall() or [(0, 1, 0)]
+        is_as_expected = marks == [(expected.seq, expected.turn, expected.turn_seq)]
+        values = (key, update.session.session_id)
+        return is_as_expected and bool(self._db.execute(_EXISTS, values).fetchall())
+
+    def _replace(self, update: IndexUpdate) -> None:
+        session, mark = update.session, update.new_mark
+        key = session.position
+        first, end = places(key)
+        last = end if update.last_seq is None else place(key, update.last_seq)
+        shard = self._shard_for(key)
+        self._replace_documents(shard, key, (place(key, update.first_seq), last), update.documents)
+        if update.is_complete:
+            titles = [update.title] if update.title else []
+            self._replace_documents(shard, key, (first, first), titles)
+        updated_us = session.updated_us if update.is_complete else _NEVER_US
+        values = (key, session.session_id, updated_us, *session.version)
+        self._db.execute(_SET_PROGRESS, (*values, mark.seq, mark.turn, mark.turn_seq))
+
+    def _replace_documents(
+        self, shard: int, key: int, span: tuple[int, int], documents: list[SearchDocument]
+    ) -> None:
+        """Replace the documents in a span of places; write only the differences."""
+        wanted = {place(key, document.seq): _document_row(document) for document in documents}
+        table = table_of(shard)
+        rows = self._db.execute(_DOCUMENTS.format(table), span).fetchall()
+        present = {row[0]: row[1:] for row in rows}
+        removed = [(rowid,) for rowid, row in present.items() if wanted.get(rowid) != row]
+        self._db.executemany(f"delete from {table} where rowid = ?", removed)  # noqa: S608
+        # FTS5 is fastest with ascending rowids.
+        added = [
+            (rowid, *row, camel_case_parts(str(row[-1])))
+            for rowid, row in sorted(wanted.items())
+            if present.get(rowid) != row
+        ]
+        self._db.executemany(_INSERT.format(table), added)
+        self._db.execute(_ADD_TO_SHARD, (len(added) - len(removed), shard))
+
     def shards(self) -> list[int]:
-        """Return the shards there are, the one with the newest sessions first."""
+        """Return the existing shards, the one with the newest sessions first."""
         sql = "select number from shard where passages is not null order by 1 desc"
         return [number for (number,) in self.query(sql)]
 
-    def table_of(self, key: int) -> str:
-        """Return the table that has a session's passages, if any has."""
-        return table_of(self.query(_SHARD_OF, (key,))[0][0])
+    def _shard_for(self, key: int) -> int:
+        """Return the shard for the documents of a session; create it if necessary.
 
-    def shard_for(self, key: int) -> int:
-        """Return the shard for a session's passages, making it if need be.
-
-        Call inside a transaction, and once for all that it writes of the session.
+        Call it inside a transaction, and once per session.
         """
-        ((shard, passages),) = self._db.execute(_SHARD_OF, (key,)).fetchall()
-        is_full = passages is not None and passages >= _PASSAGES_A_SHARD
+        ((shard, documents),) = self._db.execute(_SHARD_OF, (key,)).fetchall()
+        is_full = documents is not None and documents >= _DOCUMENTS_PER_SHARD
         if is_full and key > self._db.execute(_NEWEST).fetchall()[0][0]:
-            shard, passages = key, None
-        if passages is None:
+            shard, documents = key, None
+        if documents is None:
             self._db.execute("insert or replace into shard values (?, 0)", (shard,))
             self._db.execute(_SHARD.format(table=table_of(shard)))
         return shard
 
-    def count(self, shard: int, more: int) -> None:
-        """Take note that a shard has more passages now. Call inside a transaction."""
-        sql = "update shard set passages = passages + ? where number = ?"
-        self._db.execute(sql, (more, shard))
-
-    def sweep(self) -> None:
-        """Forget the sessions that the store does not have any more."""
+    def remove_missing(self) -> None:
+        """Remove the documents of sessions that the store does not have any more."""
         self._drop([key for (key,) in self.query(_ORPHANS)])
 
     def forget(self, *session_ids: str) -> None:
-        """Let nothing be left of the words of sessions."""
-        rows = self.query(_KNOWN, (json.dumps(session_ids),))
+        """Remove every trace of the documents of sessions."""
+        rows = self.query(_INDEXED, (json.dumps(session_ids),))
         self._drop([key for (key,) in rows])
 
     def compact(self) -> None:
-        """Give back the space that holds nothing. Nobody waits for that who records."""
+        """Return unused space to the disk. It does not delay recording."""
         if self.query("pragma freelist_count") != [(0,)]:
             self.query("vacuum main")
-            self.empty_log()
+            self.truncate_wal()
 
     def counts(self) -> tuple[int, int]:
-        """Return how many passages of how many sessions there are."""
-        passages = [self.query(f"select count(*) from {table_of(it)}") for it in self.shards()]  # noqa: S608
+        """Return the number of documents, and of sessions."""
+        documents = [self.query(f"select count(*) from {table_of(it)}") for it in self.shards()]  # noqa: S608
         sessions = self.query("select count(*) from progress")
-        return sum(rows[0][0] for rows in passages), sessions[0][0]
+        return sum(rows[0][0] for rows in documents), sessions[0][0]
 
     def _drop(self, keys: list[int]) -> None:
-        """Let go of the shards that have these sessions."""
+        """Drop the shards that contain these sessions."""
         if not keys:
             return
         with self.writing():
-            begins = [number for (number,) in self._db.execute(_BEGINNINGS).fetchall()]
-            for place in {bisect(begins, key) - 1 for key in keys}:
-                first, end = [*begins, _BEYOND][place : place + 2]
+            starts = [number for (number,) in self._db.execute(_SHARD_STARTS).fetchall()]
+            for number in {bisect(starts, key) - 1 for key in keys}:
+                first, end = [*starts, _END][number : number + 2]
                 self._db.execute(f"drop table if exists {table_of(first)}")
                 self._db.execute("update shard set passages = null where number = ?", (first,))
                 sql = "delete from progress where session >= ? and session < ?"
                 self._db.execute(sql, (first, end))
-        # What was there would else lie in the log until it is written over.
+        # Otherwise the documents remain in the WAL until it is overwritten.
         with suppress(StoreUnavailable):
-            self.empty_log()
+            self.truncate_wal()
 
-    def empty_log(self) -> None:
-        """Let nothing lie in the log beside the file. Raises StoreUnavailable while others read."""
-        with self.translated():
+    def truncate_wal(self) -> None:
+        """Checkpoint and empty the WAL. Raises StoreUnavailable while other processes read."""
+        with self._translate_errors():
             self._db.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def close(self) -> None:
         """Close the file."""
-        with self.translated():
+        with self._translate_errors():
             self._db.close()
 
     def __enter__(self) -> Self:
@@ -210,18 +302,20 @@ class Index:
         self.close()
 
     @contextmanager
-    def translated(self) -> Generator[None]:
-        """Turn what SQLite and the system say into what a person can act on."""
+    def _translate_errors(self) -> Generator[None]:
+        """Raise errors of SQLite and the system as StoreError."""
         try:
             yield
         except (apsw.BusyError, apsw.LockedError) as error:
-            words = f"the index {self._path} is in use by another process"
-            raise StoreUnavailable(words) from error
+            raise StoreUnavailable(
+                f"the index {self._path} is in use by another process"
+            ) from error
         except (apsw.CorruptError, apsw.NotADBError) as error:
-            # The store is read by way of the same connection, and SQLite does not say which it is.
+            # The store is attached to the same connection, and SQLite does not say which one it is.
             if complaints(self._store):
-                words = f"the index {self._path} is damaged: `rekindle reindex` makes it anew"
-                raise IndexDamaged(words) from error
+                raise IndexDamaged(
+                    f"the index {self._path} is damaged: `rekindle reindex` makes it anew"
+                ) from error
             raise StoreDamaged(f"the store {self._store} is damaged: {error}") from error
         except apsw.ReadOnlyError as error:
             raise StoreUnavailable(f"the index {self._path} cannot be written") from error
@@ -230,10 +324,40 @@ class Index:
             raise StoreUnavailable(f"the index {self._path} failed: {why}") from error
 
 
-def complaints(store: Path) -> list[str]:
-    """Return what is wrong with the index of a store, if it has one; nothing is changed.
+def _stale_session(row: tuple[Any, ...]) -> StaleSession:
+    key, id_, title, *now, indexed_id, was_us, revised, was_live, seq, turn, turn_seq, last = row
+    updated_us, revision, is_live = now
+    last_seq = seq_at(last)
+    was_truncated = (revised or 0) >> REVISION_BITS != revision >> REVISION_BITS
+    is_another = indexed_id not in {None, id_}
+    return StaleSession(
+        session_id=id_,
+        title=title,
+        updated_us=updated_us,
+        last_seq=last_seq,
+        mark=IndexMark(seq, turn, turn_seq),
+        is_indexed=indexed_id is not None,
+        is_outdated=is_another or seq > last_seq or was_truncated,
+        is_noted=[was_us, revised, was_live] == now,
+        position=key,
+        version=(revision, is_live),
+    )
 
-    One of another version counts as well: it is made anew by whoever uses it.
+
+def _document_row(document: SearchDocument) -> tuple[object, ...]:
+    return (
+        document.turn,
+        document.at_us,
+        document.origin.value,
+        document.ident,
+        split_unspaced(document.words),
+    )
+
+
+def complaints(store: Path) -> list[str]:
+    """Return the damage that SQLite finds in the index of a store, if it has one.
+
+    An index of another version is not damaged: it is built again when it is opened.
     """
     path = index_path(store)
     if not path.exists():
@@ -243,7 +367,7 @@ def complaints(store: Path) -> list[str]:
         try:
             if db.pragma("application_id") != _APPLICATION_ID:
                 return []
-            found = db.execute(f"pragma quick_check({_MOST_COMPLAINTS})").fetchall()
+            found = db.execute(f"pragma quick_check({_MAX_COMPLAINTS})").fetchall()
             return [str(row[0]) for row in found if row[0] != "ok"]
         finally:
             db.close()
@@ -254,22 +378,22 @@ def complaints(store: Path) -> list[str]:
 
 
 def table_of(shard: int) -> str:
-    """Return the name of the table that a shard is."""
+    """Return the name of the table of a shard."""
     return f"passage_{shard}"
 
 
-def _open(path: Path, *, anew: bool, patience: float) -> Database:
+def _open(path: Path, *, rebuild: bool, timeout: float) -> Database:
     try:
-        return _open_for_writing(path, anew=anew, patience=patience)
+        return _open_for_writing(path, rebuild=rebuild, timeout=timeout)
     except (OSError, apsw.Error) as error:
         may_be_read = isinstance(error, _UNWRITABLE) and path.is_file()
-        if anew or not may_be_read:
+        if rebuild or not may_be_read:
             raise
-        return _open_as_it_is(path, error)
+        return _open_unwritable(path, error)
 
 
-def _open_as_it_is(path: Path, why: Exception) -> Database:
-    """Open an index that cannot be written: what is indexed can still be found."""
+def _open_unwritable(path: Path, why: Exception) -> Database:
+    """Open an index that cannot be written. Its documents can still be found."""
     db = open_unshared(path)
     try:
         is_ours = db.pragma("application_id") == _APPLICATION_ID
@@ -282,16 +406,16 @@ def _open_as_it_is(path: Path, why: Exception) -> Database:
     return db
 
 
-def _open_for_writing(path: Path, *, anew: bool, patience: float) -> Database:
+def _open_for_writing(path: Path, *, rebuild: bool, timeout: float) -> Database:
     make_private_file(path)
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
     db: Database = apsw.Connection(str(path), flags=flags)
     try:
-        db.set_busy_timeout(int(patience * 1000))
-        if anew or _is_unusable(db, path):
-            _empty(db)
+        db.set_busy_timeout(int(timeout * 1000))
+        if rebuild or _is_unusable(db, path):
+            _clear(db)
         if db.pragma("user_version") != _VERSION:
-            _make(db, patience)
+            _create(db, timeout)
         db.pragma("secure_delete", 1)
         db.pragma("synchronous", "normal")
     except BaseException:
@@ -301,9 +425,9 @@ def _open_for_writing(path: Path, *, anew: bool, patience: float) -> Database:
 
 
 def _is_unusable(db: Database, path: Path) -> bool:
-    """Tell whether it is damaged or of another version; raise when it is something of others'."""
+    """Return whether an index is damaged or of another version. Raises if it is not an index."""
     try:
-        # At one moment: another may be making it just now.
+        # In one transaction: another process may be creating it at this moment.
         db.execute("begin")
         application_id, version = db.pragma("application_id"), db.pragma("user_version")
         is_new = not db.execute("select 1 from sqlite_schema limit 1").fetchall()
@@ -317,17 +441,17 @@ def _is_unusable(db: Database, path: Path) -> bool:
     return not is_new and version != _VERSION
 
 
-def _empty(db: Database) -> None:
-    """Let nothing be left, whatever there was. Nobody else may have it open."""
+def _clear(db: Database) -> None:
+    """Remove everything. No other process may have it open."""
     db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
     db.execute("vacuum")
     db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
 
 
-def _make(db: Database, patience: float) -> None:
-    _use_a_log(db, patience)
+def _create(db: Database, timeout: float) -> None:
+    _set_wal_mode(db, timeout)
     db.execute("begin immediate")
-    # Another may have been here in between, and had the same to do.
+    # Another process may have created it in between.
     if db.pragma("user_version") != _VERSION:
         db.execute(_SCHEMA)
         db.pragma("application_id", _APPLICATION_ID)
@@ -335,14 +459,14 @@ def _make(db: Database, patience: float) -> None:
     db.execute("commit")
 
 
-def _use_a_log(db: Database, patience: float) -> None:
-    """Change to WAL, for which SQLite needs the file alone, and does not wait by itself."""
-    until = time.monotonic() + patience
+def _set_wal_mode(db: Database, timeout: float) -> None:
+    """Switch to WAL mode. SQLite needs exclusive access for it, and does not wait by itself."""
+    deadline = time.monotonic() + timeout
     while True:
         try:
             db.pragma("journal_mode", "wal")
         except apsw.BusyError:
-            if time.monotonic() >= until:
+            if time.monotonic() >= deadline:
                 raise
             time.sleep(_PAUSE)
         else:
@@ -353,14 +477,14 @@ def _attach(db: Database, store: Path) -> None:
     uri = store.absolute().as_uri()
     unshared = (apsw.CantOpenError, apsw.IOError)
     if db.readonly("main"):
-        # Then we ourselves may have the store open, and alone.
+        # Then this process may have the store open exclusively.
         unshared += (apsw.BusyError,)
     for mode in ("mode=ro", "mode=ro&immutable=1"):
         try:
             db.execute("attach ? as store", (f"{uri}?{mode}",))
             db.execute("select 1 from store.session limit 1").fetchall()
         except unshared:
-            # In a folder that cannot be written, or is full, SQLite cannot share its log.
+            # In a folder that is full or cannot be written, SQLite cannot share its WAL.
             if "store" in db.db_names():
                 db.execute("detach store")
         else:

@@ -1,28 +1,28 @@
-"""The SQL of the store on disk. The schema, and what the names mean, is in `migrations`."""
+"""The SQL of the store on disk. The tables are described in `schema`."""
 
 from rekindle.model import TitleSource
-from rekindle.store.base import MOST_FOUND
+from rekindle.store.base import MAX_PREFIX_MATCHES
 from rekindle.store.sqlite.schema import REVISION_BITS, WITHIN
 
 LAST_PLACE = f"""
     (select place + lines - 1 from stretch where {WITHIN} order by place desc limit 1)
-"""  # noqa: S608 - all of it is ours
-"""Where the last entry of the session with that `key` lies."""
+"""  # noqa: S608 - constants only
+"""The place of the last entry of the session with that `key`."""
 
 SESSION = f"""
     select id, agent_session_id, agent_name, agent_version, command, cwd, directories,
            user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
            archived_us, deleted_us, turns, messages, origin, {LAST_PLACE}
     from session
-"""  # noqa: S608 - all of it is ours
+"""  # noqa: S608 - constants only
 
 FIND = f"""
     {SESSION} where id >= :prefix and id < :beyond
     and (deleted_us is null or cwd is not null or turns + messages > 0 or id = :prefix)
-    order by id limit {MOST_FOUND}
+    order by id limit {MAX_PREFIX_MATCHES}
 """
 
-MAKE = """
+CREATE = """
     insert into session (id, agent_session_id, created_us, updated_us)
     values (:id, :id, :at_us, :at_us)
 """
@@ -31,7 +31,7 @@ LAST = """
     select place + lines - 1 from stretch where place between ? and ? order by place desc limit 1
 """
 
-USE = """
+TOUCH = """
     update session set updated_us = max(updated_us, ?) where key = ?
 """
 
@@ -72,17 +72,17 @@ TITLE = {
 
 REVISE = "update session set revision = revision + 1 where id = ?"
 
-REVISE_CUT = f"""
+REVISE_TRUNCATED = f"""
     update session set revision = ((revision >> {REVISION_BITS}) + 1) << {REVISION_BITS}
     where key = ?
-"""  # noqa: S608 - all of it is ours
+"""  # noqa: S608 - constants only
 
 TITLES = "select prompt_title, agent_title, user_title from session where id = ?"
 
 ROW = "select place, lines, side, kind, at_us, protocol, codec, data from stretch"
 
 ROW_WITH = "select max(place) from stretch where place between ? and ?"
-"""The row that holds an entry, or the last one before it."""
+"""The row that contains an entry, or the last one before it."""
 
 READ = f"{ROW} where place between ? and ? order by place limit ?"
 
@@ -100,7 +100,7 @@ COPY = """
     from stretch where place between ? and ?
 """
 
-TALLY = """
+COUNT = """
     update session set turns = turns + :turns, messages = messages + :messages
     where id = :session_id
 """
@@ -109,11 +109,19 @@ IMPORT = "update session set origin = :origin where id = :session_id"
 
 IMPORTED = "select id, cwd, deleted_us is not null, origin from session where origin is not null"
 
-OF_AGENT = """
-    select id from session where agent_session_id = :asked
+FIND_BY_AGENT_ID = """
+    select id from session where agent_session_id = :id
     union all
-    select id from former join session on key = session where former.agent_session_id = :asked
+    select id from former join session on key = session where former.agent_session_id = :id
     limit 1
+"""
+
+AGENT_COMMANDS = """
+    select command from session
+    where coalesce(nullif(agent_name, ''), program) collate nocase
+          in (select value from json_each(:identities))
+      and command <> '[]' and deleted_us is null and cwd is not null
+    group by command order by max(updated_us) desc
 """
 
 IDS = "select id from session where key in (select value from json_each(?))"
@@ -141,17 +149,17 @@ BLANK = """
     where key = ?
 """
 
-BOUND = """
+KNOWN_IDS = """
     select agent_session_id from session
-    where agent_session_id in (select value from json_each(:asked))
-    union select id from session where id in (select value from json_each(:asked))
+    where agent_session_id in (select value from json_each(:ids))
+    union select id from session where id in (select value from json_each(:ids))
     union select agent_session_id from former
-    where agent_session_id in (select value from json_each(:asked))
+    where agent_session_id in (select value from json_each(:ids))
 """
 
 LAST_ROW = f"{ROW} where place between ? and ? order by place desc limit 1"
 
-# From one session's first entry to the next one's: no entry in between is read.
+# Jumps from the first entry of one session to that of the next, without reading those between.
 ORPHANS = """
     with recursive found (key) as (
         select (select place >> 32 from stretch order by place limit 1)
@@ -162,4 +170,4 @@ ORPHANS = """
     )
     select key from found where key is not null and key not in (select key from session)
 """
-"""The keys of sessions that have entries and are not there."""
+"""The keys that have entries but no session."""

@@ -1,8 +1,8 @@
-"""SQLite's log beside a store, read frame by frame: also where SQLite takes it to be at its end.
+"""Read the write-ahead log (WAL) of a store frame by frame, also behind damaged frames.
 
-SQLite reads its log up to the first frame that makes no sense: there somebody was killed, or the
-power failed. So one bit that flips hides all that was committed after it, and the next that writes
-writes over it. The format is that of https://sqlite.org/fileformat2.html. Nothing is changed here.
+SQLite reads its WAL up to the first invalid frame, where a process was killed or the power failed.
+So one flipped bit hides all commits after it, and the next writer overwrites them. The format is
+described in https://sqlite.org/fileformat2.html. Nothing is changed here.
 """
 
 import os
@@ -17,47 +17,47 @@ from msgspec import Struct
 from rekindle.store.sqlite.schema import Database
 
 PAGE = 4096
-"""How large the pages of our stores are."""
+"""The page size of our stores."""
 
-_HEADER, _HEADER_OF_FRAME = 32, 24
-_FRAME = _HEADER_OF_FRAME + PAGE
+_HEADER, _FRAME_HEADER = 32, 24
+_FRAME = _FRAME_HEADER + PAGE
 _MAGIC, _VERSION = 0x377F0682, 3007000
-_FRAMES_TO_KNOW_A_LOG_BY = 1000
-_MOST_LOOKS = 10
-_FRAMES_TO_LOOK_AT, _STRIDE = 64, 16
+_FRAMES_TO_IDENTIFY_A_WAL = 1000
+_MAX_ATTEMPTS = 10
+_FRAMES_TO_SAMPLE, _STRIDE = 64, 16
 
 
-class _Log(Struct, frozen=True):
-    """What all frames of a log have in common, and where its checksums begin."""
+class _Wal(Struct, frozen=True):
+    """The values that all frames of a WAL share, and the start of its checksums."""
 
-    order: str
+    byte_order: str
     salts: bytes
-    begin: bytes
-    is_sound: bool
-    """Whether its header is; else the rest was told by its frames."""
+    first_checksum: bytes
+    is_header_valid: bool
+    """Otherwise the other fields were found by its frames."""
 
 
-def log_path(path: Path) -> Path:
-    """Return where SQLite keeps the log of a store."""
+def wal_path(path: Path) -> Path:
+    """Return the WAL of a store."""
     return path.with_name(path.name + "-wal")
 
 
 def committed_pages(fd: int) -> tuple[dict[int, int], int]:
-    """Return where in the log the last committed version of each page lies, and how many there are.
+    """Return the offset of the last committed version of each page, and the number of pages.
 
-    Each frame is judged by its own checksum, which begins with the one of the frame before: so a
-    damaged one does not take along what follows it.
+    Each frame is validated by its own checksum, which continues that of the frame before. So a
+    damaged frame does not invalidate the frames after it.
     """
-    log = _log_in(fd)
+    wal = _read_wal(fd)
     found: dict[int, int] = {}
     uncommitted: dict[int, int] = {}
     count = 0
-    if log is None:
+    if wal is None:
         return found, count
     for at in _places(fd):
         frame = os.pread(fd, _FRAME, at)
-        if _makes_sense(fd, log, at):
-            uncommitted[_number(frame, 0)] = at + _HEADER_OF_FRAME
+        if _is_valid(fd, wal, at):
+            uncommitted[_number(frame, 0)] = at + _FRAME_HEADER
             if size := _number(frame, 4):
                 found.update(uncommitted)
                 uncommitted.clear()
@@ -66,15 +66,15 @@ def committed_pages(fd: int) -> tuple[dict[int, int], int]:
 
 
 def hides_commits(db: Database, path: Path) -> bool:
-    """Tell whether the log has commits after the place where SQLite takes it to be at its end.
+    """Return whether the WAL has commits after the place where SQLite assumes its end.
 
-    One that is torn is none, if it is the last: whoever made it was stopped amidst of it. While
-    others write, one may be there that SQLite does not know of yet, so it is asked again.
+    A torn last commit does not count: its writer was stopped. While other processes write, there
+    may be a commit that SQLite does not know yet, so SQLite is asked again.
     """
-    with _opened(log_path(path)) as fd:
+    with _opened(wal_path(path)) as fd:
         if fd is None or os.fstat(fd).st_size < _HEADER + _FRAME:
             return False
-        for _ in range(_MOST_LOOKS):
+        for _ in range(_MAX_ATTEMPTS):
             try:
                 known = _known(db, fd)
                 if not _has_commits_after(fd, known[0]):
@@ -82,7 +82,7 @@ def hides_commits(db: Database, path: Path) -> bool:
                 if _known(db, fd) == known:
                     return True
             except apsw.BusyError:
-                # Somebody is amidst of a commit, for which SQLite does not wait here.
+                # A commit is under way, and SQLite does not wait for it here.
                 continue
     return False
 
@@ -101,76 +101,76 @@ def _opened(file: Path) -> Generator[int | None]:
 
 
 def _known(db: Database, fd: int) -> tuple[int, bytes]:
-    """Return how many frames SQLite knows, and of which log."""
+    """Return the number of frames that SQLite knows, and the header of their WAL."""
     frames = db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0]
     return max(0, frames), os.pread(fd, _HEADER, 0)
 
 
 def _has_commits_after(fd: int, frames: int) -> bool:
-    log = _log_in(fd)
-    if log is None or not (log.is_sound or frames == 0):
+    wal = _read_wal(fd)
+    if wal is None or not (wal.is_header_valid or frames == 0):
         return False
-    if not _goes_on(fd, log, frames):
+    if not _may_continue(fd, wal, frames):
         return False
-    marks = list(_marks(fd, log, frames))
-    if not log.is_sound:
-        return any(_makes_sense(fd, log, at) for at in marks)
+    marks = list(_commit_frames(fd, wal, frames))
+    if not wal.is_header_valid:
+        return any(_is_valid(fd, wal, at) for at in marks)
     if len(marks) <= 1:
         return False
     first = (at for at in _places(fd, frames) if at <= marks[0])
-    bad = next((at for at in first if not _makes_sense(fd, log, at)), None)
+    bad = next((at for at in first if not _is_valid(fd, wal, at)), None)
     if bad is None:
-        # SQLite would know it: it is being committed just now, or the log begins anew.
+        # All are valid, so SQLite would know them: a commit is under way, or the WAL was restarted.
         return False
-    sound = (mark for mark in marks if mark == bad or _makes_sense(fd, log, mark))
+    sound = (mark for mark in marks if mark == bad or _is_valid(fd, wal, mark))
     return len(list(islice(sound, 2))) > 1
 
 
-def _goes_on(fd: int, log: _Log, frames: int) -> bool:
-    """Tell whether more frames of this log may be there. What else is there is of older ones.
+def _may_continue(fd: int, wal: _Wal, frames: int) -> bool:
+    """Return whether more frames of this WAL may follow. Other frames are left from older WALs.
 
-    There may be thousands of those, and everybody who opens the store comes by here.
+    There may be thousands of those, and every opening of the store comes through here.
     """
     places = _places(fd, frames)
-    some = (*places[:_FRAMES_TO_LOOK_AT], *places[_FRAMES_TO_LOOK_AT::_STRIDE])
-    return any(os.pread(fd, 8, at + 8) == log.salts for at in some)
+    some = (*places[:_FRAMES_TO_SAMPLE], *places[_FRAMES_TO_SAMPLE::_STRIDE])
+    return any(os.pread(fd, 8, at + 8) == wal.salts for at in some)
 
 
-def _marks(fd: int, log: _Log, frames: int) -> Iterator[int]:
-    """Yield the places of frames that say to end a commit. Of each only the header is read."""
+def _commit_frames(fd: int, wal: _Wal, frames: int) -> Iterator[int]:
+    """Yield the offsets of frames that end a commit. Only the header of each is read."""
     for at in _places(fd, frames):
         header = os.pread(fd, 16, at)
-        if header[8:] == log.salts and header[4:8] != b"\0\0\0\0":
+        if header[8:] == wal.salts and header[4:8] != b"\0\0\0\0":
             yield at
 
 
 def _places(fd: int, frames: int = 0) -> range:
-    """Return where frames begin, from a frame on; what is not whole is none."""
+    """Return the offsets of all complete frames, from a frame on."""
     return range(_HEADER + frames * _FRAME, os.fstat(fd).st_size - _FRAME + 1, _FRAME)
 
 
-def _log_in(fd: int) -> _Log | None:
+def _read_wal(fd: int) -> _Wal | None:
     header = os.pread(fd, _HEADER, 0)
     order = "big" if _number(header, 0) == _MAGIC + 1 else "little"
     if len(header) == _HEADER and _number(header, 0) & ~1 == _MAGIC:
         is_ours = _number(header, 4) == _VERSION and _number(header, 8) == PAGE
         if is_ours and _checksum(bytes(8), header[:24], order) == header[24:]:
-            return _Log(order, header[16:24], header[24:], is_sound=True)
-    for at in islice(_places(fd), _FRAMES_TO_KNOW_A_LOG_BY):
+            return _Wal(order, header[16:24], header[24:], is_header_valid=True)
+    for at in islice(_places(fd), _FRAMES_TO_IDENTIFY_A_WAL):
         salts = os.pread(fd, 8, at + 8)
         for order in ("little", "big"):
-            log = _Log(order, salts, header[24:].ljust(8, b"\0"), is_sound=False)
-            if _makes_sense(fd, log, at):
-                return log
+            wal = _Wal(order, salts, header[24:].ljust(8, b"\0"), is_header_valid=False)
+            if _is_valid(fd, wal, at):
+                return wal
     return None
 
 
-def _makes_sense(fd: int, log: _Log, at: int) -> bool:
-    before = os.pread(fd, 8, at - _FRAME + 16) if at > _HEADER else log.begin
+def _is_valid(fd: int, wal: _Wal, at: int) -> bool:
+    before = os.pread(fd, 8, at - _FRAME + 16) if at > _HEADER else wal.first_checksum
     frame = os.pread(fd, _FRAME, at)
-    if len(frame) < _FRAME or frame[8:16] != log.salts:
+    if len(frame) < _FRAME or frame[8:16] != wal.salts:
         return False
-    return _checksum(before, frame[:8] + frame[24:], log.order) == frame[16:24]
+    return _checksum(before, frame[:8] + frame[24:], wal.byte_order) == frame[16:24]
 
 
 def _checksum(before: bytes, data: bytes, order: str) -> bytes:

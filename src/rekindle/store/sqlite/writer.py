@@ -1,4 +1,4 @@
-"""Writing changes into the store on disk. Call inside a transaction, or for a single statement."""
+"""Write changes to the database. Call it inside a transaction, or for a single statement."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -21,10 +21,16 @@ from rekindle.model import (
     Truncated,
 )
 from rekindle.store.sqlite import sql
-from rekindle.store.sqlite.codec import CODEC_LINES, Row, entries_in, session_in, told_by
+from rekindle.store.sqlite.codec import (
+    CODEC_LINES,
+    Row,
+    decode_entries,
+    decode_session,
+    opened_values,
+)
 from rekindle.store.sqlite.schema import Database, key_at, place, places
 
-_MOST_ENDS = 1000
+_MAX_ENDS = 1000
 _KEY = "select key from session where id = ?"
 
 
@@ -35,21 +41,21 @@ class Writer:
         self._db = db
         self._append: Callable[..., object] = db.cursor().execute
         self.ends: dict[str, int] = {}
-        """Where the next entry of a session will lie, as far as this process knows."""
+        """The place of the next entry by session id, as far as this process knows."""
 
     def apply_all(self, changes: Iterable[Change]) -> None:
-        """Write changes of one commit. Raises SessionNotFound."""
-        used: dict[int, int] = {}
+        """Write the changes of one commit. Raises SessionNotFound."""
+        touched: dict[int, int] = {}
         for change in changes:
             if not isinstance(change, EntryBatch):
                 self.apply(change)
                 continue
-            start = self._put(change)
+            start = self._insert(change)
             if change.kind in ACTIVITY:
                 key = key_at(start)
-                used[key] = max(used.get(key, 0), change.at_us)
-        for key, at_us in used.items():
-            self._execute(sql.USE, (at_us, key))
+                touched[key] = max(touched.get(key, 0), change.at_us)
+        for key, at_us in touched.items():
+            self._execute(sql.TOUCH, (at_us, key))
 
     def apply(self, change: Change) -> None:
         """Write one change. Raises SessionNotFound."""
@@ -57,18 +63,18 @@ class Writer:
             case EntryBatch():
                 self.append(change)
             case Opened():
-                told = told_by(change)
+                values = opened_values(change)
                 if change.agent_session_id is not None:
-                    self._execute(sql.REMEMBER_FORMER, told)
-                self._update_or_make(sql.OPEN, told, change)
+                    self._execute(sql.REMEMBER_FORMER, values)
+                self._update_or_create(sql.OPEN, values, change)
             case Titled():
-                self._update_or_make(sql.TITLE[change.source], asdict(change), change)
+                self._update_or_create(sql.TITLE[change.source], asdict(change), change)
             case Counted():
-                self._update_or_make(sql.TALLY, asdict(change), change)
+                self._update_or_create(sql.COUNT, asdict(change), change)
             case _:
-                self._apply_seldom(change)
+                self._apply_rare(change)
 
-    def _apply_seldom(self, change: Forked | Deleted | Archived | Imported | Truncated) -> None:
+    def _apply_rare(self, change: Forked | Deleted | Archived | Imported | Truncated) -> None:
         match change:
             case Forked():
                 fork(self._db, change, self._key_of(change.parent_id))
@@ -81,46 +87,46 @@ class Writer:
             case Imported():
                 origin = msgspec.json.encode(change.origin).decode()
                 values = {"session_id": change.session_id, "origin": origin}
-                self._update_or_make(sql.IMPORT, values, change)
+                self._update_or_create(sql.IMPORT, values, change)
             case Truncated():
                 key = self._key_of(change.session_id)
-                cut(self._db, key, change.until_seq)
-                self._execute(sql.REVISE_CUT, (key,))
+                truncate(self._db, key, change.until_seq)
+                self._execute(sql.REVISE_TRUNCATED, (key,))
                 self.ends.pop(change.session_id, None)
 
-    def append(self, stretch: EntryBatch) -> None:
-        """Write entries where their session ends."""
-        start = self._put(stretch)
-        # Only here, because a changed time moves the session in two indexes, and most of
-        # what is written is streamed chunks.
-        if stretch.kind in ACTIVITY:
-            self._execute(sql.USE, (stretch.at_us, key_at(start)))
+    def append(self, batch: EntryBatch) -> None:
+        """Append entries to their session."""
+        start = self._insert(batch)
+        # Only for ACTIVITY: a changed time moves the session in two indexes, and most entries are
+        # streamed chunks.
+        if batch.kind in ACTIVITY:
+            self._execute(sql.TOUCH, (batch.at_us, key_at(start)))
 
-    def _put(self, stretch: EntryBatch) -> int:
-        start = self.ends.get(stretch.session_id) or self._find_end(stretch)
+    def _insert(self, batch: EntryBatch) -> int:
+        start = self.ends.get(batch.session_id) or self._find_end(batch)
         values = (
             start,
-            stretch.count,
-            stretch.side,
-            stretch.kind,
-            stretch.at_us,
-            stretch.protocol,
+            batch.count,
+            batch.side,
+            batch.kind,
+            batch.at_us,
+            batch.protocol,
             CODEC_LINES,
-            stretch.data,
+            batch.data,
         )
         self._append(sql.APPEND, values)
-        if len(self.ends) > _MOST_ENDS:
+        if len(self.ends) > _MAX_ENDS:
             self.ends.clear()
-        self.ends[stretch.session_id] = start + stretch.count
+        self.ends[batch.session_id] = start + batch.count
         return start
 
     def last_seq(self, session_id: str) -> int:
-        """Return the last entry of a session, if there is any."""
+        """Return the seq of the last entry of a session; 0 if it has no entries."""
         rows = self._execute(f"{sql.SESSION} where id = ?", (session_id,))
-        return session_in(rows[0]).last_seq if rows else 0
+        return decode_session(rows[0]).last_seq if rows else 0
 
-    def _find_end(self, stretch: EntryBatch) -> int:
-        key = self._key_or_make(stretch.session_id, stretch.at_us)
+    def _find_end(self, batch: EntryBatch) -> int:
+        key = self._key_or_create(batch.session_id, batch.at_us)
         last = self._execute(sql.LAST, places(key))
         return (last[0][0] if last else place(key, 0)) + 1
 
@@ -130,20 +136,20 @@ class Writer:
             raise SessionNotFound(session_id)
         return rows[0][0]
 
-    def _key_or_make(self, session_id: str, at_us: int) -> int:
+    def _key_or_create(self, session_id: str, at_us: int) -> int:
         rows = self._execute(_KEY, (session_id,))
         if not rows:
-            self._execute(sql.MAKE, {"id": session_id, "at_us": at_us})
+            self._execute(sql.CREATE, {"id": session_id, "at_us": at_us})
             rows = self._execute(_KEY, (session_id,))
         return rows[0][0]
 
-    def _update_or_make(
+    def _update_or_create(
         self,
         statement: str,
         values: Mapping[str, Any],
         change: Opened | Titled | Counted | Imported,
     ) -> None:
-        self._key_or_make(change.session_id, change.at_us)
+        self._key_or_create(change.session_id, change.at_us)
         self._execute(statement, values)
 
     def _execute(
@@ -153,20 +159,20 @@ class Writer:
 
 
 def fork(db: Database, forked: Forked, parent: int) -> None:
-    """Make a session, and copy what its parent has up to an entry."""
+    """Create a session with a copy of its parent's entries up to `until_seq`."""
     values = {"id": forked.session_id, "at_us": forked.at_us, "parent": parent}
     db.execute(sql.FORK, values)
     child = db.last_insert_rowid()
     shift = place(child, 0) - place(parent, 0)
     db.execute(sql.COPY, (shift, place(parent, 0), place(parent, forked.until_seq)))
-    cut(db, child, forked.until_seq)
+    truncate(db, child, forked.until_seq)
 
 
-def cut(db: Database, key: int, until_seq: int) -> None:
-    """Take away what lies beyond an entry."""
+def truncate(db: Database, key: int, until_seq: int) -> None:
+    """Remove the entries of a session after `until_seq`."""
     beyond = (place(key, until_seq + 1), places(key)[1])
     db.execute("delete from stretch where place between ? and ?", beyond)
     for row in db.execute(sql.LAST_ROW, places(key)).fetchall():
-        lines = [entry.line for entry in entries_in(row) if entry.seq <= until_seq]
+        lines = [entry.line for entry in decode_entries(row) if entry.seq <= until_seq]
         statement = "update stretch set lines = ?, data = ? where place = ?"
         db.execute(statement, (len(lines), b"\n".join(lines), row[0]))

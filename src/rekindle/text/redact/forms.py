@@ -1,20 +1,20 @@
-"""Secrets that are known by their form, whatever they are called: keys, and passwords in addresses.
+"""Find secrets by their form: keys, and passwords in addresses.
 
-Each pattern begins with letters that stand for themselves, which are found fast, and none looks
-twice at what it has passed: the time grows with the text and no faster.
+Each pattern begins with literal letters, which are found fast, and none backtracks over text that
+it has passed. The time is therefore linear in the length of the text.
 """
 
 import re
 from collections.abc import Iterator
 
-from rekindle.text.redact.values import is_made, is_mixed, reads_as_words, refers
+from rekindle.text.redact.values import is_generated, is_mixed, reads_as_words, refers
 
 Span = tuple[int, int]
-"""Where something begins, and where it has ended."""
+"""The begin and the end of a part of a text."""
 
 
-def _begun(beginning: str) -> str:
-    r"""Return a pattern for the beginning of a word, also after `\n`, `\u003d` or `%3D` as text."""
+def _word_start(beginning: str) -> str:
+    r"""Return a pattern for the start of a word, also after `\n`, `\u003d` or `%3D` as text."""
     escapes = (r"\\[nrtbf]", r"%[0-9A-Fa-f]{2}", r"\\u00[0-9A-Fa-f]{2}", r"\\x[0-9A-Fa-f]{2}")
     written = "|".join(rf"(?<={before}{beginning})" for before in escapes)
     return rf"{beginning}(?:(?<![A-Za-z0-9_-]{beginning})|{written})"
@@ -41,20 +41,22 @@ _KEYS = re.compile(
       | ya29\. (?P<google_oauth>[\w-]{{20,}})
       | GOCSPX- (?P<google_client>[\w-]{{20,}})
       | AGE-SECRET-KEY-1 (?P<age>[A-Z0-9]{{30,}})
-      | {_begun("AIza")} (?P<google>[\w-]{{35}})
+      | {_word_start("AIza")} (?P<google>[\w-]{{35}})
       | SG\. (?P<sendgrid>[\w-]{{16,64}}\.[\w-]{{16,}})
-      | {_begun("eyJ")} (?P<jwt>[\w-]{{8,}}+\.eyJ[\w-]{{8,}}(?:\.[\w-]*)?)
+      | {_word_start("eyJ")} (?P<jwt>[\w-]{{8,}}+\.eyJ[\w-]{{8,}}(?:\.[\w-]*)?)
       | :AA (?<=\d{{8}}:AA) (?P<telegram>[\w-]{{32,33}}) (?![\w-])
     """,
     re.VERBOSE,
 )
 # In the credentials that can be downloaded, the secret stands beside the id.
 _AWS = re.compile(
-    rf"(?:{_begun('AKIA')}|{_begun('ASIA')}|{_begun('ABIA')}|{_begun('ACCA')})"
+    rf"(?:{_word_start('AKIA')}|{_word_start('ASIA')}|{_word_start('ABIA')}|{_word_start('ACCA')})"
     r"([A-Z0-9]{16})(?![A-Z0-9_]{2})(?:[\"']?[,;:|\s]{1,5}[\"']?([A-Za-z0-9/+]{40})(?![\w/+]))?"
 )
-# Class names of style sheets begin like this, too.
-_MADE = re.compile(rf"(?:{_begun('sk-')}|{_begun('xai-')}|{_begun('pplx-')})([\w-]{{20,}})")
+# Class names in style sheets also begin like this.
+_GENERATED = re.compile(
+    rf"(?:{_word_start('sk-')}|{_word_start('xai-')}|{_word_start('pplx-')})([\w-]{{20,}})"
+)
 _LONG_RUN = re.compile(r"[A-Za-z0-9]{16,}")
 _BEARER = re.compile(r"[Bb](?<!\w[Bb])(?i:earer)[ \t]{1,3}([\w.~+/=-]{16,})")
 _LETTERS = re.compile(r"[a-z]{20,}|[A-Z]{20,}")
@@ -65,22 +67,22 @@ _CURL_USER = re.compile(
     r"curl\b[^\n]{0,200}?[ \t](?:-u|--user)[ \t=]{1,3}[\"']?[^\s:\"']{1,100}:([^\s\"']{6,200})"
 )
 
-_UNPARTED = r"[^\s/?#\"'`<>\\@]"
+_NO_DELIMITER = r"[^\s/?#\"'`<>\\@]"
 _IN_URL = re.compile(
     rf"://(?<=\w://)[^\s/:@?#\"'`<>\\,]{{0,100}}+:"
-    rf"({_UNPARTED}{{1,200}}+(?:@(?:(?!,){_UNPARTED}){{1,100}}+){{0,3}})@(?=[\w\[$])"
+    rf"({_NO_DELIMITER}{{1,200}}+(?:@(?:(?!,){_NO_DELIMITER}){{1,100}}+){{0,3}})@(?=[\w\[$])"
 )
-# Nobody can tell a slash in a password from one that begins a path, but by what cannot be a port,
-# and in addresses of web pages not even then.
+# A slash in a password looks like the beginning of a path, unless the text before it cannot be a
+# port. In addresses of web pages it cannot be recognised at all.
 _IN_URL_WITH_SLASHES = re.compile(
     r"://(?<=\w://)(?<!http://)(?<!https://)[^\s/:@?#\"'`<>\\,.]{1,100}+:"
     r"(?!\d{1,5}/)([^\s?#\"'`<>\\@]{3,200}+)@(?=[\w\[$])"
 )
-_SHORTEST_IN_URL = 3
+_MIN_IN_URL = 3
 
 _KEY_BEGINS = re.compile(r"-----BEGIN ((?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?)-----")
-# Between the lines of a key: breaks, also as text, within strings that are joined, and what tools
-# put before a line to number, quote or compare it.
+# The text between the lines of a key: line breaks, also escaped or between joined strings, and the
+# prefixes of tools that number, quote or compare lines.
 _GAP = (
     r"(?:\s|\\+[nrt](?:[\"'][\s+,.]{0,40}[\"'])?+|(?<=[\s+>|-])\d{1,6}(?=[\t:|→│])"
     r"|(?<=[\d\n])[:|→│]|(?<=\n)[+>|-](?!-))*+"
@@ -95,15 +97,15 @@ _CUT_KEY = re.compile(
 )
 
 
-def known(text: str) -> Iterator[Span]:
-    """Yield where secrets are that have a form of their own."""
+def find_by_form(text: str) -> Iterator[Span]:
+    """Yield the spans of secrets that have a known form."""
     for match in _KEYS.finditer(text):
         yield match.span(match.lastgroup or 0)
     for match in _AWS.finditer(text):
         yield match.span(1)
         if match[2]:
             yield match.span(2)
-    for match in _MADE.finditer(text):
+    for match in _GENERATED.finditer(text):
         if _is_key(match[1]):
             yield match.span(1)
     for match in _BEARER.finditer(text):
@@ -115,7 +117,7 @@ def known(text: str) -> Iterator[Span]:
 
 
 def _is_key(value: str) -> bool:
-    """Whether this is random: no name has both cases and digits, or so long a part with digits."""
+    """Return whether a value is random: names do not mix both cases and digits."""
     has_cases = value != value.lower() and value != value.upper()
     return is_mixed(value) and (has_cases or any(map(is_mixed, _LONG_RUN.findall(value))))
 
@@ -132,14 +134,14 @@ def _cookies(text: str) -> Iterator[Span]:
         if line:
             end = line.end()
             for value in _COOKIE_VALUE.finditer(text, *line.span()):
-                if is_made(value[1]):
+                if is_generated(value[1]):
                     yield value.span(1)
 
 
 def _passwords(text: str) -> Iterator[Span]:
     for pattern in (_IN_URL, _IN_URL_WITH_SLASHES):
         for match in pattern.finditer(text):
-            if len(match[1]) >= _SHORTEST_IN_URL and not refers(match[1]):
+            if len(match[1]) >= _MIN_IN_URL and not refers(match[1]):
                 yield match.span(1)
     for match in _CURL_USER.finditer(text):
         if not match[1].isdigit() and not refers(match[1]):
@@ -147,7 +149,7 @@ def _passwords(text: str) -> Iterator[Span]:
 
 
 def _private_keys(text: str) -> Iterator[Span]:
-    """Find keys in armour, also those that are cut off before their end."""
+    """Yield the spans of private keys in PEM form, also of truncated ones."""
     for match in _KEY_BEGINS.finditer(text):
         whole = _WHOLE_KEY.match(text, match.end())
         if whole and whole[1] == match[1]:

@@ -1,4 +1,4 @@
-"""Secrets that are known by what they are called, as people and programs write it in a text."""
+"""Find secrets by their names, as people and programs write them in a text."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -11,16 +11,16 @@ from rekindle.text.redact.values import (
     is_mixed,
 )
 
-_LONGEST_NAME = 100
-_LONGEST_LITERAL = 1_000
+_MAX_NAME = 100
+_MAX_LITERAL = 1_000
 _LINE = 60
 
-# Each begins with a letter that stands for itself: so they are found ten times as fast.
+# Each alternative begins with a literal letter, which makes the search ten times as fast.
 _WORDS = (
     "secret|Secret|SECRET|token|Token|TOKEN|passw(?:or)?d|Passw(?:or)?d|PASSW(?:OR)?D|passphrase"
     "|Passphrase|PASSPHRASE|credential|Credential|CREDENTIAL|authorization|Authorization"
     "|AUTHORIZATION"
-    # PWD alone is the folder that one is in.
+    # PWD alone is the current folder.
     "|pwd(?<![A-Za-z]pwd)|Pwd(?<![A-Z]Pwd)|PWD(?<=_PWD)"
     + "".join(
         f"|{word}[_-]?(?:key|Key|KEY)"
@@ -32,7 +32,7 @@ _NAME = (
     rf"(?:{_WORDS})[sS]?"
     r"(?P<tail>[_-][\w-]{0,30}|(?<=[a-z])[A-Z]\w{0,30}|\d{1,3})?(?!\w)"
 )
-# What the end of a name says that the value is: not the secret, but something about it.
+# Endings of names whose value is not the secret, but something about it.
 _ABOUT = re.compile(
     r"(?i)[_-]?(?:names?|files?|filename|path|dir|folder|types?|kind|count|len|length|limit|size|max"
     r"|min|ur[li]|endpoint|fields?|label|policy|format|expir\w*|ttl|age|per|usage|used|ref|manager"
@@ -68,7 +68,7 @@ _ON_NEXT_LINE = re.compile(
     rf"(?P<name>{_NAME})[\"']?:[ \t]{{0,3}}\r?\n[ \t]{{1,40}}(?=[^\s\"':]{{16,}}+[ \t]*+\r?+$)",
     re.MULTILINE,
 )
-# As netrc and `aws configure set` have it, and people say it.
+# As in netrc and `aws configure set`, and in sentences.
 _SPOKEN = re.compile(rf"(?P<name>{_NAME})(?:[ \t]is)?[ \t]{{1,3}}(?=[^\s\"':=|]{{8}})")
 
 _QUOTE = re.compile(r"(?:[rbfuRBFU]{0,2}(\\{0,3}(?:\"\"\"|'''|[\"']))|`)?")
@@ -81,29 +81,29 @@ _ENDS_LINE = re.compile(r"[ \t]*(?:#|\r|\n|\\n|$)")
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether what bears this name is a secret."""
-    found = _WHOLE_NAME.fullmatch(name) if len(name) <= _LONGEST_NAME else None
+    """Return whether a value with this name is a secret."""
+    found = _WHOLE_NAME.fullmatch(name) if len(name) <= _MAX_NAME else None
     return bool(found) and not _ABOUT.match(found["tail"] or "")
 
 
 def is_secret_option(word: str) -> bool:
-    """Whether the next word of a command is a secret."""
-    return len(word) <= _LONGEST_NAME and bool(_OPTION.fullmatch(word)) and is_secret_name(word)
+    """Return whether the word after this one in a command is a secret."""
+    return len(word) <= _MAX_NAME and bool(_OPTION.fullmatch(word)) and is_secret_name(word)
 
 
-def named(text: str) -> Iterator[Span]:
-    """Yield where secrets are that are called so."""
+def find_by_name(text: str) -> Iterator[Span]:
+    """Yield the spans of secrets that follow a name of a secret."""
     yield from _after(_NAMED, text, _assigned)
-    yield from _after(_AFTER_OPTION, text, _given)
-    yield from _after(_ON_NEXT_LINE, text, _given)
-    yield from _after(_SPOKEN, text, _said)
+    yield from _after(_AFTER_OPTION, text, _option_value)
+    yield from _after(_ON_NEXT_LINE, text, _option_value)
+    yield from _after(_SPOKEN, text, _spoken)
 
 
 _Judge = Callable[[str, re.Match[str]], Span | None]
 
 
 def _after(pattern: re.Pattern[str], text: str, judge: _Judge) -> Iterator[Span]:
-    """Yield the secrets that follow what matches; what is no secret may hold one."""
+    """Yield the secrets after the matches of a pattern. A value that is not one may contain one."""
     at = 0
     while match := pattern.search(text, at):
         at = match.end()
@@ -139,7 +139,7 @@ def _assigned(text: str, match: re.Match[str]) -> Span | None:
 
 
 def _is_line(text: str, match: re.Match[str], bare: Span) -> bool:
-    """Whether a password, and nothing else, is written on a line, as in YAML."""
+    """Return whether a line has a password and nothing else, as in YAML."""
     begin = match.start()
     return (
         "pass" in match["name"].lower()
@@ -150,13 +150,13 @@ def _is_line(text: str, match: re.Match[str], bare: Span) -> bool:
     )
 
 
-def _given(text: str, match: re.Match[str]) -> Span | None:
+def _option_value(text: str, match: re.Match[str]) -> Span | None:
     if literal := _literal(text, match.end()):
         return literal if is_literal_secret(match["name"], text[slice(*literal)]) else None
-    return _said(text, match)
+    return _spoken(text, match)
 
 
-def _said(text: str, match: re.Match[str]) -> Span | None:
+def _spoken(text: str, match: re.Match[str]) -> Span | None:
     bare = _bare(text, match.end())
     name, value = match["name"], text[slice(*bare)]
     is_secret = is_bare_secret(name, value, is_setting=False, is_code=not is_chosen(name))
@@ -164,12 +164,12 @@ def _said(text: str, match: re.Match[str]) -> Span | None:
 
 
 def _literal(text: str, at: int) -> Span | None:
-    """Return where the string is that begins here and ends on this line."""
+    """Return the span of the string that begins here and ends on this line, if any."""
     quote = _QUOTE.match(text, at)
     if quote is None or not quote[1]:
         return None
     begin = quote.end()
-    most = begin + _LONGEST_LITERAL
+    most = begin + _MAX_LITERAL
     end = text.find(quote[1], begin, most)
     while end > 0 and text[end - 1] == "\\":
         end = text.find(quote[1], end + 1, most)
@@ -180,7 +180,7 @@ def _literal(text: str, at: int) -> Span | None:
 
 
 def _bare(text: str, at: int) -> Span:
-    """Return where the word is that begins here, if any does, as much as it takes to judge it."""
+    """Return the span of the word that begins here, limited to the length needed to judge it."""
     for skipped in (_QUOTE, _SCHEME):
         found = skipped.match(text, at)
         at = found.end() if found else at

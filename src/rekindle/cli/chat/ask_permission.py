@@ -1,0 +1,58 @@
+"""Permission requests that the user answers with a key."""
+
+from rekindle.cli.chat.keyboard import Keyboard
+from rekindle.cli.formatting import one_line
+from rekindle.cli.render.live import LiveRenderer
+from rekindle.cli.render.permission import (
+    permission_pieces,
+    permission_summary,
+    permission_title,
+)
+from rekindle.cli.render.transcript import Piece
+from rekindle.client import Choice, PermissionRequest
+
+_CHOICE_KEYS = "123456789bcdefghijklmopqrstuvwxz"
+"""Keys in the order of the choices. The letters a, n and y have a fixed meaning or none."""
+# There is no letter for "allow always": a habitual key press must not grant that.
+_KIND_KEYS = {"allow_once": "y", "reject_once": "n", "reject_always": "n"}
+
+
+def short_description(question: PermissionRequest) -> str:
+    """Return a short description of a permission request."""
+    return one_line(permission_summary(question.title, question.params, question.tool_call))
+
+
+async def ask_permission(
+    question: PermissionRequest, live: LiveRenderer, keyboard: Keyboard
+) -> None:
+    """Show a permission request, and answer it with the user's choice.
+
+    A turn that is cancelled meanwhile has answered the request already.
+    """
+    if question.is_answered:
+        return
+    keyboard.discard_input()
+    live.show_permission(question.tool_call, permission_pieces(question.params, question.tool_call))
+    text = f"{one_line(permission_title(question.title, question.tool_call))}?"
+    live.show(Piece(kind="question", text=text, mark="? ", mark_style="going"))
+    choices = _choices_by_key(question.choices)
+    for key, choice in zip(_CHOICE_KEYS, question.choices, strict=False):
+        other_keys = (other for other, its in choices.items() if its is choice and other != key)
+        letter = next(other_keys, "")
+        text = f"{one_line(choice.name)}{letter and f' ({letter})'}"
+        live.show(Piece(kind="choice", text=text, mark=f"  {key}  ", mark_style="going"))
+    pressed = await keyboard.read_key("".join(choices), lambda: question.is_answered)
+    if pressed is None:
+        question.cancel()
+    else:
+        live.show(Piece(kind="note", text=f"→ {one_line(choices[pressed].name)}"))
+        question.choose(choices[pressed])
+
+
+def _choices_by_key(choices: tuple[Choice, ...]) -> dict[str, Choice]:
+    by_key = dict(zip(_CHOICE_KEYS, choices, strict=False))
+    for choice in choices:
+        letter = _KIND_KEYS.get(choice.kind or "")
+        if letter is not None:
+            by_key.setdefault(letter, choice)
+    return by_key

@@ -1,0 +1,57 @@
+"""The registry of update kinds. tests/export/test_views.py compares it with the other tables."""
+
+import pytest
+
+from rekindle.acp import update_kinds
+from rekindle.acp.translate.live_v1 import LiveToV1
+from rekindle.acp.translate.live_v2 import LiveToV2, NamedMessage
+from rekindle.acp.update_kinds import KINDS, Category, kind_of, update_to_v1, update_to_v2
+
+
+def test_rows_are_found_by_their_own_name() -> None:
+    assert all(kind_of(name).name == name for name in KINDS)
+
+
+@pytest.mark.parametrize("name", ["to_come", "", None, ["plan"]])
+def test_an_unknown_kind_belongs_to_the_history(name: object) -> None:
+    kind = kind_of(name)
+    assert (kind.versions, kind.category, kind.is_chunk) == ((), Category.OTHER, False)
+
+
+def test_version_2_has_every_category() -> None:
+    assert {kind.category for kind in KINDS.values() if 2 in kind.versions} == set(Category)
+
+
+def kinds_that(question: str) -> set[str]:
+    return {name for name in KINDS if getattr(update_kinds, question)(name)}
+
+
+def test_questions_select_the_kinds_of_a_category() -> None:
+    assert kinds_that("is_user_message") == {"user_message", "user_message_chunk"}
+    assert kinds_that("is_agent_message") == {"agent_message", "agent_message_chunk"}
+    assert kinds_that("is_agent_chunk") == {"agent_message_chunk", "agent_thought_chunk"}
+    assert kinds_that("is_tool_call") == {"tool_call", "tool_call_update"}
+    assert kinds_that("is_terminal_output") == {"terminal_output_chunk"}
+    assert kinds_that("is_state") == {
+        "available_commands_update",
+        "config_option_update",
+        "current_mode_update",
+        "session_info_update",
+        "state_update",
+        "usage_update",
+    }
+
+
+def test_a_made_message_id_is_reported_once() -> None:
+    live = LiveToV2("x")
+    chunk = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "a"}}
+    assert update_to_v2(live, chunk)[1] == NamedMessage("agent_message_chunk", "x-1")
+    assert update_to_v2(live, chunk)[1] is None
+
+
+def test_only_output_of_a_terminal_is_followed_as_such() -> None:
+    live = LiveToV1()
+    update_to_v1(live, {"sessionUpdate": "terminal_output_chunk", "terminalId": "t", "data": ""})
+    assert live.follows_terminal
+    update_to_v1(live, {"sessionUpdate": "terminal_update", "terminalId": "t"})
+    assert not live.follows_terminal

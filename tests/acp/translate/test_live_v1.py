@@ -1,0 +1,93 @@
+"""Live translation for a version 1 client of a version 2 agent."""
+
+from typing import Any
+
+from rekindle.acp.translate.live_v1 import LiveToV1
+from rekindle.acp.update_kinds import update_to_v1 as to_v1
+
+Json = dict[str, Any]
+
+
+def chunk(kind: str, text: str, **more: str) -> Json:
+    return {"sessionUpdate": kind, **more, "content": {"type": "text", "text": text}}
+
+
+def call(kind: str, call_id: str = "t", **more: object) -> Json:
+    return {"sessionUpdate": kind, "toolCallId": call_id, **more}
+
+
+def test_a_whole_message_adds_only_the_part_that_chunks_did_not_send() -> None:
+    live = LiveToV1()
+    piece = chunk("agent_message_chunk", "Fir", messageId="m")
+    assert to_v1(live, piece) == [piece]
+    whole = {"sessionUpdate": "agent_message", "messageId": "m"}
+    assert to_v1(live, whole) == []
+    blocks = [{"type": "text", "text": "First"}, {"type": "image", "data": ""}]
+    assert to_v1(live, {**whole, "content": blocks}) == [
+        chunk("agent_message_chunk", "st", messageId="m"),
+        {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": blocks[1]},
+    ]
+    assert to_v1(live, {**whole, "content": blocks}) == []
+    pieces = [{"type": "text", "text": text} for text in ("Fir", "st")]
+    assert to_v1(live, {**whole, "content": [*pieces, blocks[1]]}) == []
+
+
+def test_a_replaced_message_is_sent_as_another_message() -> None:
+    live = LiveToV1()
+    whole = {"sessionUpdate": "agent_thought", "messageId": "m"}
+    image = {"type": "image", "data": ""}
+    for number, blocks in enumerate(
+        [
+            [{"type": "text", "text": "one"}],
+            [{"type": "text", "text": "two"}],
+            [image],
+            [image, {"type": "text", "text": "x"}, image],
+            [image],
+        ]
+    ):
+        sent = to_v1(live, {**whole, "content": blocks})
+        assert [it["content"] for it in sent] == (blocks if number != 3 else blocks[1:])
+    assert {it["messageId"] for it in sent} == {"m~3"}
+    assert to_v1(live, {**whole, "content": None}) == []
+
+
+def test_only_the_last_messages_are_remembered() -> None:
+    live = LiveToV1()
+    for number in range(9):
+        to_v1(live, chunk("agent_message_chunk", "x", messageId=f"m{number}"))
+    whole = {"sessionUpdate": "agent_message", "content": [{"type": "text", "text": "xy"}]}
+    (sent,) = to_v1(live, {**whole, "messageId": "m8"})
+    assert sent["content"]["text"] == "y"
+    (sent,) = to_v1(live, {**whole, "messageId": "m0"})
+    assert sent["content"]["text"] == "xy"
+
+
+def test_options_report_a_changed_mode_too() -> None:
+    live = LiveToV1()
+    option = {
+        "configId": "mode",
+        "name": "Mode",
+        "category": "mode",
+        "type": "select",
+        "currentValue": "ask",
+        "options": [],
+    }
+    update = {"sessionUpdate": "config_option_update", "configOptions": [option]}
+    kinds = [it["sessionUpdate"] for it in to_v1(live, update)]
+    assert kinds == ["config_option_update", "current_mode_update"]
+    assert [it["sessionUpdate"] for it in to_v1(live, update)] == ["config_option_update"]
+    assert len(to_v1(live, {"sessionUpdate": "config_option_update"})) == 1
+
+
+def test_other_kinds_are_forwarded_or_dropped() -> None:
+    live = LiveToV1()
+    for same in ({"sessionUpdate": "usage_update"}, {"sessionUpdate": "_own"}):
+        assert to_v1(live, same) == [same]
+    for lost in ("state_update", "notice", "compaction_update", "to_come", ""):
+        assert to_v1(live, {"sessionUpdate": lost}) == []
+    plan = {"type": "items", "planId": "p", "entries": [{"content": "x", "status": "pending"}]}
+    (sent,) = to_v1(live, {"sessionUpdate": "plan_update", "plan": plan})
+    assert sent == {"sessionUpdate": "plan", "entries": plan["entries"]}
+    assert to_v1(live, {"sessionUpdate": "plan_update", "plan": {"type": "odd"}}) == []
+    commands = {"sessionUpdate": "available_commands_update", "availableCommands": []}
+    assert to_v1(live, commands) == [commands]

@@ -1,0 +1,229 @@
+"""The tables of update kinds, reducers and views agree, and a new kind needs one row in each."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from engine_pair import EnginePair
+from full_session import KEY
+from rekindle.acp.translate.live_v1 import LiveToV1
+from rekindle.acp.update_kinds import KINDS, Category, UpdateKind
+from rekindle.cli.follow import Follower
+from rekindle.cli.render.detail import FOLDED
+from rekindle.cli.render.live import LiveRenderer
+from rekindle.cli.render.printer import PlainPrinter
+from rekindle.cli.render.transcript import plain_lines, turn_pieces
+from rekindle.export.html import as_html
+from rekindle.export.json import as_json
+from rekindle.export.labels import ChecklistStep
+from rekindle.export.markdown import as_markdown
+from rekindle.export.redact_transcript import redact_turn
+from rekindle.export.views import VIEWS, Block, Checklist, ItemView, Mask, Remark, view_of
+from rekindle.model import DocumentKind, Entry
+from rekindle.transcript.handover import handover_text
+from rekindle.transcript.model import (
+    ReplayContext,
+    Role,
+    SearchText,
+    Terminals,
+    TranscriptItem,
+    TranscriptMessage,
+    Update,
+)
+from rekindle.transcript.reducer import REDUCERS, Reducer, Transcript, fold
+from rekindle.transcript.replay_v1 import replay_v1
+from rekindle.transcript.replay_v2 import replay_v2
+from rekindle.transcript.search_documents import search_documents
+
+Json = dict[str, Any]
+
+
+def item_classes(base: type[TranscriptItem] = TranscriptItem) -> Iterator[type[TranscriptItem]]:
+    for item_class in base.__subclasses__():
+        if item_class.__module__.startswith("rekindle."):
+            yield item_class
+            yield from item_classes(item_class)
+
+
+def test_every_kind_has_a_reducer() -> None:
+    assert REDUCERS.keys() == KINDS.keys()
+
+
+def test_every_item_class_has_a_view() -> None:
+    assert VIEWS.keys() == set(item_classes())
+
+
+def test_every_item_that_a_reducer_adds_has_a_view() -> None:
+    assert {it.item for it in REDUCERS.values() if it.item is not None} <= VIEWS.keys()
+
+
+def test_only_kinds_of_the_history_add_items() -> None:
+    no_items = {Category.STATE, Category.NOTICE, Category.TERMINAL}
+    for name, kind in KINDS.items():
+        assert (REDUCERS[name].item is None) == (kind.category in no_items), name
+
+
+# -- a made-up kind ---------------------------------------------------------------------------
+# Everything that the kind needs: an item class, a translation, a reducer, a view, and three rows.
+
+
+class CheckpointItem(TranscriptItem, kw_only=True):
+    """A state of the project that the agent has saved."""
+
+    id: str
+    label: str
+    files: list[str]
+
+    def replay_v1(self, context: ReplayContext) -> Iterator[Update]:
+        del context
+        yield checkpoint_message(self.label)
+
+    def replay_v2(self, context: ReplayContext) -> Iterator[Update]:
+        del context
+        fields = {"checkpointId": self.id, "label": self.label, "files": self.files}
+        yield {"sessionUpdate": "checkpoint_update", **fields}
+
+    def search_text(self) -> SearchText:
+        return SearchText(DocumentKind.PLAN, self.id, self.label)
+
+    def handover_lines(self, terminals: Terminals) -> Iterable[str]:
+        del terminals
+        yield f"You saved a checkpoint: {self.label}"
+
+
+def checkpoint_message(label: str) -> Update:
+    content = {"type": "text", "text": f"[checkpoint: {label}]"}
+    return {"sessionUpdate": "agent_message_chunk", "content": content}
+
+
+def checkpoint_to_v1(live: LiveToV1, update: Json) -> list[Json]:
+    del live
+    return [checkpoint_message(update["label"])]
+
+
+def fold_checkpoint(transcript: Transcript, entry: Entry, update: Json) -> None:
+    items = transcript.turn_for(entry).items
+    item = CheckpointItem(
+        seq=entry.seq,
+        at_us=entry.at_us,
+        id=update["checkpointId"],
+        label=update["label"],
+        files=update["files"],
+    )
+    items.append(item)
+
+
+def checkpoint_blocks(item: CheckpointItem) -> Iterator[Block]:
+    yield Remark(f"checkpoint: {item.label}")
+    yield Checklist(tuple(ChecklistStep(path, "completed") for path in item.files))
+
+
+def describe_checkpoint(item: CheckpointItem) -> Json:
+    return {"type": "checkpoint", "label": item.label, "files": item.files}
+
+
+def mask_checkpoint(item: CheckpointItem, mask: Mask) -> CheckpointItem:
+    item.label = mask(item.label)
+    return item
+
+
+@pytest.fixture
+def _checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "checkpoint_update"
+    kind = UpdateKind(name=name, versions=(2,), category=Category.OTHER, to_v1=checkpoint_to_v1)
+    view = ItemView(describe=describe_checkpoint, blocks=checkpoint_blocks, mask=mask_checkpoint)
+    monkeypatch.setitem(KINDS, name, kind)
+    monkeypatch.setitem(REDUCERS, name, Reducer(fold_checkpoint, CheckpointItem))
+    monkeypatch.setitem(VIEWS, CheckpointItem, view)
+
+
+FIELDS: Json = {"checkpointId": "c1", "label": "before <b>", "files": ["a.py"]}
+
+
+def send_checkpoint(client: int, agent: int) -> tuple[EnginePair, Json]:
+    """Let an agent send a checkpoint; return the engine, and the update that the client got."""
+    pair = EnginePair()
+    pair.do_speaks(f"{client} {agent}")
+    pair.do_agent("Fake")
+    pair.exchange("session/new", {"cwd": "/p", "mcpServers": []}, {"sessionId": "s1"})
+    prompt = [{"type": "text", "text": "Go"}]
+    pair.request(5, "session/prompt", sessionId="s1", prompt=prompt)
+    sent = pair.update("s1", "checkpoint_update", **FIELDS)
+    return pair, sent.response["params"]["update"]
+
+
+def recorded(pair: EnginePair) -> Transcript:
+    return fold(pair.record.store.read("s1"))
+
+
+@pytest.mark.usefixtures("_checkpoints")
+def test_a_new_kind_is_recorded_and_folded() -> None:
+    pair, update = send_checkpoint(2, 2)
+    assert update == {"sessionUpdate": "checkpoint_update", **FIELDS}
+    _, item = recorded(pair).turns[0].items
+    assert isinstance(item, CheckpointItem)
+    assert item.label == "before <b>"
+
+
+@pytest.mark.usefixtures("_checkpoints")
+def test_a_new_kind_is_translated_and_replayed_like_live() -> None:
+    pair, live_v1 = send_checkpoint(1, 2)
+    _, live_v2 = send_checkpoint(2, 2)
+    transcript = recorded(pair)
+    _, replayed_v1 = list(replay_v1(transcript))
+    replayed_v2 = list(replay_v2(transcript.turns, transcript))[1]
+    for live, replayed in ((live_v1, replayed_v1), (live_v2, replayed_v2)):
+        assert {**replayed, "_meta": None} == {**live, "_meta": None}
+    assert live_v1 == checkpoint_message("before <b>")
+
+
+@pytest.mark.usefixtures("_checkpoints")
+def test_a_new_kind_is_in_every_document_and_on_the_terminal() -> None:
+    pair, _ = send_checkpoint(2, 2)
+    session, transcript = pair.record.store.session("s1"), recorded(pair)
+    turns = transcript.turns
+    markdown = "".join(as_markdown(session, transcript, turns))
+    assert r"*(checkpoint: before \<b\>)*" in markdown
+    assert "- [x] a.py" in markdown
+    page = "".join(as_html(session, transcript, turns))
+    assert '<p class="note">checkpoint: before &lt;b&gt;</p>' in page
+    (turn,) = json.loads("".join(as_json(session, transcript, turns)))["conversation"]
+    assert turn["items"][1]["label"] == "before <b>"
+    pieces = turn_pieces(turns[0], FOLDED, transcript.terminals)
+    lines = [line for piece in pieces for line in plain_lines(piece)]
+    assert "(checkpoint: before <b>)" in lines
+    assert "  [x] a.py" in lines
+
+
+@pytest.mark.usefixtures("_checkpoints")
+def test_a_new_kind_is_printed_while_a_session_is_followed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pair, _ = send_checkpoint(2, 2)
+    transcript = Transcript()
+    live = LiveRenderer(PlainPrinter(), FOLDED, lambda: transcript.terminals)
+    follower = Follower(transcript, live)
+    for entry in pair.record.store.read("s1"):
+        follower.add(entry)
+    assert "(checkpoint: before <b>)\n  [x] a.py\n" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("_checkpoints")
+def test_a_new_kind_is_searched_handed_over_and_masked() -> None:
+    pair, _ = send_checkpoint(2, 2)
+    transcript = recorded(pair)
+    (turn,) = transcript.turns
+    assert "before <b>" in [document.words for document in search_documents(turn)]
+    assert "You saved a checkpoint: before <b>" in handover_text(transcript)
+    _, item = turn.items
+    assert isinstance(item, CheckpointItem)
+    item.label = f"token {KEY}"
+    redact_turn(turn)
+    assert KEY not in str(turn.items[1])
+
+
+def test_a_handover_notice_in_a_message_is_described_as_a_handover() -> None:
+    notice = TranscriptMessage(role=Role.AGENT, seq=1, at_us=1, meta={"rekindle": {}})
+    assert view_of(notice).describe(notice) == {"type": "handover"}

@@ -1,0 +1,81 @@
+"""A playbook that accepts any bytes and checks every step of the engine."""
+
+import msgspec
+
+from playbook import CLIENT, Playbook
+from rekindle.acp.jsonrpc import update_line
+from rekindle.model import Page, Side
+from rekindle.proxy.journal import side_of
+from rekindle.proxy.step import AGENT, Peer, Step
+from rekindle.transcript.reducer import fold
+from rekindle.transcript.replay_v1 import replay_v1
+from rekindle.transcript.replay_v2 import replay_v2
+
+_MAX_FACTOR = 200
+_MAX_EXTRA = 4_000_000
+_PEERS = {Side.CLIENT: CLIENT, Side.AGENT: AGENT}
+
+
+class StrictPlaybook(Playbook):
+    """A playbook that fails at internal errors, unstorable changes and excessive output."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self.received_by: dict[Side, list[bytes]] = {Side.CLIENT: [], Side.AGENT: []}
+        """The lines that each peer received since the list was last cleared."""
+        super().__init__()
+
+    def receive(self, peer: Peer, lines: list[str]) -> None:
+        """Let the engine receive lines of a script."""
+        self.receive_bytes(side_of(peer), "\n".join(lines).encode("utf-8", "surrogatepass"))
+
+    def receive_bytes(self, side: Side, data: bytes) -> None:
+        """Let the engine receive the bytes of one read."""
+        self.now += 1
+        self.received += len(data)
+        self.run_step(self.engine.receive(_PEERS[side], data, self.now), [])
+
+    def run_step(self, step: Step, received: list[bytes]) -> None:
+        """Apply a step, and the steps that its queries lead to."""
+        del received
+        steps = [step]
+        size = 0
+        while steps:
+            step = steps.pop()
+            size += self._check_step(step)
+            self.wake_us = step.wake_us
+            answers = [
+                self.engine.answer(it.flow, self.query_handler.answer(it.query), self.now)
+                for it in step.queries[:1]
+            ]
+            # One query at a time: the steps after an answer may change the next answer.
+            later = step.queries[1:]
+            steps += [Step(queries=later)] if later else []
+            steps += answers
+        assert size <= _MAX_FACTOR * self.received + _MAX_EXTRA, f"{size} bytes of {self.received}"
+
+    def _check_step(self, step: Step) -> int:
+        faults = [it for it in step.reports if "fault in Rekindle" in it.text]
+        assert not faults, faults
+        # A store cannot hold text that is not valid UTF-8.
+        msgspec.json.encode(step.changes)
+        if not self.record.is_lost:
+            self.record.store.write(step.changes)
+        for side in Side:
+            peer = _PEERS[side]
+            for lines in step.to(peer):
+                for line in lines.split(b"\n"):
+                    self.received_by[side].append(line)
+                    self.on_sent(peer, line)
+        return sum(len(line) for peer in _PEERS.values() for line in step.to(peer))
+
+    def check_record(self) -> None:
+        """Check that every record can be replayed in both versions."""
+        store = self.record.store
+        every = Page(limit=1_000_000, with_archived=True, with_unopened=True)
+        for session_id in [session.id for session in store.sessions(every)]:
+            whole = fold(store.read(session_id))
+            for update in replay_v1(whole, title="T"):
+                update_line(session_id, update)
+            for update in replay_v2(whole.turns, whole):
+                update_line(session_id, update)

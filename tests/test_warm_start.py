@@ -1,0 +1,104 @@
+"""A forked Rekindle process behaves like a new one."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import warm_start
+from rekindle.store.sqlite.store import SqliteStore
+from stdio_client import TIMEOUT
+from test_selection import is_everything
+from warm_start import REKINDLE
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or is_everything(), reason="all processes are new ones"
+)
+
+
+@pytest.fixture(params=["warm", "cold"])
+def popen(request: pytest.FixtureRequest) -> type["subprocess.Popen[bytes]"]:
+    """Return the class that starts a forked process, then the one that starts a new process."""
+    return warm_start.Popen if request.param == "warm" else subprocess.Popen
+
+
+def outcome(
+    popen: type["subprocess.Popen[bytes]"], *words: str, **options: object
+) -> tuple[int, bytes, bytes]:
+    """Run a command; return its exit code and its output."""
+    pipe = subprocess.PIPE
+    with popen([*REKINDLE, *words], stdin=pipe, stdout=pipe, stderr=pipe, **options) as process:
+        out, err = process.communicate(timeout=TIMEOUT)
+    return process.returncode, out, err
+
+
+def test_command_is_forked_from_the_server() -> None:
+    with warm_start.Popen([*REKINDLE, "example-agent"], stdin=subprocess.PIPE) as process:
+        status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
+        assert f"PPid:\t{os.getpid()}\n" not in status
+        process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("words", [["--version"], ["list", "--store", "/nowhere"], ["list", "-?"]])
+def test_forked_process_has_the_same_output_and_exit_code(words: list[str]) -> None:
+    assert outcome(warm_start.Popen, *words) == outcome(subprocess.Popen, *words)
+
+
+def test_process_uses_the_given_environment_and_folder(
+    popen: type["subprocess.Popen[bytes]"], tmp_path: Path
+) -> None:
+    with SqliteStore(tmp_path / "s.db"):
+        pass
+    environ = {"PATH": os.environ["PATH"], "REKINDLE_STORE": "s.db"}
+    assert outcome(popen, "list", env=environ, cwd=tmp_path)[0] == 0
+    assert outcome(popen, "list", env=environ)[0] == 1
+
+
+def test_process_can_be_signalled(popen: type["subprocess.Popen[bytes]"]) -> None:
+    with popen([*REKINDLE, "example-agent"], stdin=subprocess.PIPE) as process:
+        assert process.poll() is None
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.01)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait(TIMEOUT) == -signal.SIGKILL
+        assert process.poll() == -signal.SIGKILL
+
+
+def test_failed_write_of_buffered_output_is_an_error(
+    popen: type["subprocess.Popen[bytes]"],
+) -> None:
+    with Path("/dev/full").open("wb") as full:
+        environ = {"PATH": os.environ["PATH"]}
+        process = popen(
+            [*REKINDLE, "--version"], stdout=full, stderr=subprocess.DEVNULL, env=environ
+        )
+        assert process.wait(TIMEOUT) != 0
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["true"], {}),
+        ([*REKINDLE, "--version"], {"env": {"PYTHONPATH": "/nowhere"}}),
+        ([*REKINDLE, "--version"], {"env": {"LANG": "de_DE.ISO-8859-1"}}),
+        ([*REKINDLE, "--version"], {"umask": 0}),
+    ],
+)
+def test_unsupported_commands_start_a_new_process(
+    words: list[str], options: dict[str, object]
+) -> None:
+    with warm_start.Popen(words, stdout=subprocess.DEVNULL, **options) as process:
+        assert process.wait(TIMEOUT) == 0
+    assert process._order is None  # noqa: SLF001 - there is no other sign of it
+
+
+def test_a_server_that_was_ended_is_started_again() -> None:
+    server = warm_start._server()  # noqa: SLF001 - the process behind the public functions
+    server._process.kill()  # noqa: SLF001 - as above
+    server._process.wait()  # noqa: SLF001 - as above
+    done = warm_start.run([*warm_start.REKINDLE, "--version"], capture_output=True, text=True)
+    assert done.returncode == 0
