@@ -46,6 +46,7 @@ from rekindle.importers.base import EntryCounts
 from rekindle.importers.entry_builder import EntryBuilder
 from rekindle.model import (
     AgentIdentity,
+    AgentSaved,
     Change,
     Counted,
     Deleted,
@@ -57,6 +58,7 @@ from rekindle.model import (
     Origin,
     Titled,
     TitleSource,
+    Truncated,
 )
 from rekindle.proxy.connection_state import EngineSettings
 from rekindle.proxy.engine import Engine
@@ -353,6 +355,10 @@ def describe_change(change: Change, received: list[bytes]) -> list[str]:
             return [f"{change.session_id} forked from {change.parent_id} at {change.until_seq}"]
         case Deleted():
             return [f"{change.session_id} deleted"]
+        case AgentSaved():
+            return [f"{change.session_id} saved by the agent"]
+        case Truncated():
+            return [f"{change.session_id} truncated after {change.until_seq}"]
 
 
 def play_file(path: Path, *, update: bool) -> tuple[str, str]:
