@@ -10,8 +10,8 @@ import pytest
 
 import warm_start
 from rekindle.store.sqlite.store import SqliteStore
+from selection import is_everything
 from stdio_client import TIMEOUT
-from test_selection import is_everything
 from warm_start import REKINDLE
 
 pytestmark = pytest.mark.skipif(

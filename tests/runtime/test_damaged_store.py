@@ -23,6 +23,7 @@ from rekindle.store.sqlite.pending import PendingFile
 from rekindle.store.sqlite.quarantine import reports
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.store.sqlite.wal import PAGE
+from selection import some
 from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, Client
 from store_damage import (
     ALL,
@@ -35,7 +36,6 @@ from store_damage import (
     lay_down,
     overwrite,
 )
-from test_selection import some
 
 Start = Callable[..., Client]
 

@@ -36,7 +36,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from test_selection import is_everything
+from selection import is_everything
 
 REKINDLE = (sys.executable, "-m", "rekindle")
 

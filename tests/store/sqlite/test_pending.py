@@ -38,7 +38,7 @@ from rekindle.store.sqlite.filelock import FileLock
 from rekindle.store.sqlite.files import pending_files
 from rekindle.store.sqlite.pending import MAGIC, PendingFile, apply_abandoned, pending_infos
 from rekindle.store.sqlite.store import SqliteStore
-from test_selection import some
+from selection import some
 
 NOW = 1_700_000_000_000_000
 WORDS = st.text(st.characters(codec="utf-8"))

@@ -29,7 +29,7 @@ from rekindle.store.search import SearchRequest
 from rekindle.store.sqlite.search_index import SqliteSearchIndex
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.text.search_syntax import parse
-from test_selection import some
+from selection import some
 
 Change = Opened | EntryBatch
 
