@@ -1,6 +1,6 @@
 """The events of a turn, and how an update becomes one."""
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -82,13 +82,13 @@ class PermissionRequested(Struct, frozen=True):
     needs_answer: bool = False
 
 
+SessionField = Literal["title", "mode", "options", "commands", "usage"]
+
+
 class SessionChanged(Struct, frozen=True):
-    """A property of the session has changed.
+    """A property of the session has changed. `field` is its name."""
 
-    `field` is its name: `title`, `mode`, `options`, `commands` or `usage`.
-    """
-
-    field: str
+    field: SessionField
 
 
 class TurnEnded(Struct, frozen=True, kw_only=True):
@@ -122,7 +122,7 @@ _CHUNKS = {
     "agent_thought": (ThoughtChunk, Role.THOUGHT),
     "agent_thought_chunk": (ThoughtChunk, Role.THOUGHT),
 }
-_SESSION_FIELDS = {
+_SESSION_FIELDS: dict[str, SessionField] = {
     "session_info_update": "title",
     "current_mode_update": "mode",
     "config_option_update": "options",
