@@ -1,4 +1,4 @@
-"""Functions of the public API that differ from those that the command line uses."""
+"""The public `rekindle.open_store`. It returns a store for reading, and creates none by default."""
 
 from pathlib import Path
 

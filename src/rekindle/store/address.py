@@ -45,7 +45,7 @@ class StoreAddress(NamedTuple):
 
 
 class StoreKind(NamedTuple):
-    """A row of `_BACKENDS`: what has to be known about a kind of store before it is loaded."""
+    """A row of `_BACKENDS`. It describes a kind of store without importing its back end."""
 
     parse: Callable[[str], StoreAddress]
     """Parses the part of an address after `scheme://`, or a location. Raises UsageError."""

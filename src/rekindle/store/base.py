@@ -53,7 +53,7 @@ def belong_to_first(ids: Sequence[str]) -> bool:
 
 
 class ReadableStore(Protocol):
-    """What can be read in a store: the type that the public `rekindle.open_store` returns.
+    """The reading part of a store. The public `rekindle.open_store` returns this type.
 
     Any method may be called from any thread. Every method raises StoreUnavailable if the store
     cannot be used at the moment, StoreDamaged if its contents make no sense, and StoreTooNew if a
