@@ -36,6 +36,7 @@ from rekindle.model import (
     Truncated,
 )
 from rekindle.store.base import Store
+from rekindle.transcript.titles import without_fork_suffix
 from rekindle.transfer.batch_writer import BatchWriter
 from rekindle.transfer.branches import (
     AbandonedBranches,
@@ -45,7 +46,6 @@ from rekindle.transfer.branches import (
     find_session,
     session_of_branch,
     title_changes,
-    without_branch_suffix,
 )
 
 _MAX_ATTEMPTS = 100
@@ -198,7 +198,7 @@ class RecordedCopy(Struct, frozen=True):
         if all(diverging_branch_id(session_id, entry) != branch_id for entry in entries):
             return self
         titles = {
-            source: without_branch_suffix(title) for source, title in self.incoming.titles.items()
+            source: without_fork_suffix(title) for source, title in self.incoming.titles.items()
         }
         return self.with_incoming(
             replace(self.incoming, id=session_id, parent_id=None, titles=titles)
