@@ -10,14 +10,13 @@ A name that no row has is an unknown kind: it belongs to the history, and is kep
 
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Any
 
 from msgspec import Struct
 
 from rekindle.acp.translate.live_v1 import LiveToV1
 from rekindle.acp.translate.live_v2 import LiveToV2, NamedMessage
+from rekindle.jsonvalue import Json
 
-Json = dict[str, Any]
 ToV1 = Callable[[LiveToV1, Json], list[Json]]
 ToV2 = Callable[[LiveToV2, Json], Json]
 

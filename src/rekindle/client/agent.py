@@ -14,10 +14,9 @@ from rekindle.client.models import AuthMethod, OnPermission, SessionInfo, as_ses
 from rekindle.client.rpc import RpcResponse
 from rekindle.client.session import ClientSession, SessionChannel
 from rekindle.errors import BadAnswer, SessionBusy, UsageError
-from rekindle.jsonvalue import as_array, as_object, as_str
+from rekindle.jsonvalue import Json, as_array, as_object, as_str
 from rekindle.model import AgentIdentity
 
-Json = dict[str, Any]
 Folder = str | os.PathLike[str]
 Servers = Iterable[Mapping[str, Any]]
 

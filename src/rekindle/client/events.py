@@ -1,7 +1,5 @@
 """The events of a turn, and how an update becomes one."""
 
-from typing import Any
-
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -14,12 +12,10 @@ from rekindle.client.models import (
     as_plan,
     as_tool_call,
 )
-from rekindle.jsonvalue import as_array, as_object, as_str
+from rekindle.jsonvalue import Json, as_array, as_object, as_str
 from rekindle.transcript import model
 from rekindle.transcript.model import Role
 from rekindle.transcript.reducer import Transcript
-
-Json = dict[str, Any]
 
 # Unread chunks are joined up to this length, so that a slow reader has few events to catch up on.
 _MAX_JOINED_TEXT = 1024

@@ -14,12 +14,10 @@ from msgspec import Struct
 from rekindle.acp.translate.config import config_id
 from rekindle.acp.translate.tool_calls import call_to_v2
 from rekindle.errors import UsageError
-from rekindle.jsonvalue import as_array, as_object, as_str
+from rekindle.jsonvalue import Json, as_array, as_object, as_str
 from rekindle.text.times import read_iso
 from rekindle.transcript import model
 from rekindle.transcript.model import Role
-
-Json = dict[str, Any]
 
 
 class SessionInfo(Struct, frozen=True, kw_only=True):

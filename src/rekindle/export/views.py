@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from rekindle.export.content import ToolCallLike
 from rekindle.export.labels import HANDOVER, REMINDER, ChecklistStep, one_line, plan_steps
+from rekindle.jsonvalue import Json
 from rekindle.transcript.model import (
     GapItem,
     HandoverItem,
@@ -25,7 +26,6 @@ from rekindle.transcript.model import (
     TranscriptMessage,
 )
 
-Json = dict[str, Any]
 Mask = Callable[[Any], Any]
 """Returns a JSON value with its secrets masked."""
 
