@@ -11,7 +11,7 @@ from rekindle.client.models import ConfigOption, SlashCommand, as_command, as_op
 from rekindle.jsonvalue import Json, as_array, as_object, as_str, without
 from rekindle.model import Entry, Kind, Side
 from rekindle.transcript.reducer import Transcript
-from rekindle.transcript.replay_v2 import current_options
+from rekindle.transcript.replay_state import current_options
 
 _COMMANDS = "available_commands_update"
 

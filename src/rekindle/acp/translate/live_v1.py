@@ -144,7 +144,7 @@ class LiveToV1:
 
     # -- other updates ---------------------------------------------------------------------
 
-    def same(self, update: Json) -> list[Json]:
+    def unchanged(self, update: Json) -> list[Json]:
         """Return an update that is the same in both versions."""
         return [update]
 

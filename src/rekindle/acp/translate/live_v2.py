@@ -93,6 +93,10 @@ class LiveToV2:
             self._open_message = self.new_message = NamedMessage(kind, self._make_id())
         return {**update, "messageId": self._open_message.message_id}
 
+    def end_message(self) -> None:
+        """End the open message: later chunks without an id are another message."""
+        self._open_message = None
+
     def _make_id(self) -> str:
         self._made_ids += 1
         return f"{self._prefix}-{self._made_ids}"
@@ -120,18 +124,13 @@ class LiveToV2:
 
     # -- other updates ---------------------------------------------------------------------
 
-    def state(self, update: Json) -> Json:
-        """Return an update of the session's state, which is the same in both versions."""
+    def unchanged(self, update: Json) -> Json:
+        """Return an update that is the same in both versions."""
         return update
 
-    def shared_item(self, update: Json) -> Json:
-        """Return an update that is the same in both versions, and ends the open message."""
-        self._open_message = None
-        return update
-
-    def unknown_item(self, update: Json) -> Json:
+    def unknown(self, update: Json) -> Json:
         """Rename a kind that version 2 does not have: names with an underscore are free there."""
-        self._open_message = None
+        self.end_message()
         kind = as_str(update.get("sessionUpdate")) or ""
         name = kind if kind.startswith("_") else f"_{kind}"
         return {**without(update, "sessionUpdate"), "sessionUpdate": name}
