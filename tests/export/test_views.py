@@ -32,6 +32,7 @@ from rekindle.transcript.model import (
     Terminals,
     TranscriptItem,
     TranscriptMessage,
+    TranscriptTurn,
     Update,
 )
 from rekindle.transcript.reducer import REDUCERS, Reducer, Transcript, fold
@@ -247,7 +248,7 @@ def test_a_new_kind_is_searched_handed_over_and_masked() -> None:
     pair, _ = send_checkpoint(2, 2)
     transcript = recorded(pair)
     (turn,) = transcript.turns
-    assert "before <b>" in [document.words for document in search_documents(turn)]
+    assert "before <b>" in [document.text for document in search_documents(turn)]
     assert "You saved a checkpoint: before <b>" in handover_text(transcript)
     _, item = turn.items
     assert isinstance(item, CheckpointItem)
@@ -325,3 +326,16 @@ def test_a_new_kind_of_state_is_replayed_unchanged_by_default(
 def test_a_handover_notice_in_a_message_is_described_as_a_handover() -> None:
     notice = TranscriptMessage(role=Role.AGENT, seq=1, at_us=1, meta={"rekindle": {}})
     assert view_of(notice).describe(notice) == {"type": "handover"}
+
+
+def test_a_redacted_message_keeps_its_metadata_masked() -> None:
+    meta = {"rekindle": {"restored": "handover"}, "note": f"token {KEY}"}
+    notice = TranscriptMessage(role=Role.AGENT, seq=1, at_us=1, protocol=2, meta=meta)
+    turn = TranscriptTurn(number=1, at_us=1, items=[notice])
+    redact_turn(turn)
+    (masked,) = turn.items
+    assert isinstance(masked, TranscriptMessage)
+    assert view_of(masked).describe(masked) == {"type": "handover"}
+    assert masked.protocol == 2
+    assert masked.meta["rekindle"] == meta["rekindle"]
+    assert KEY not in str(masked.meta)

@@ -103,6 +103,8 @@ def _mask_message(message: TranscriptMessage, mask: Mask) -> TranscriptMessage:
         at_us=message.at_us,
         id=message.id,
         made_id=message.made_id,
+        protocol=message.protocol,
+        meta=mask(message.meta),
     )
     masked.replace([mask(block) for block in message.blocks])
     return masked
