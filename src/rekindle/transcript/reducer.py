@@ -522,9 +522,9 @@ class Transcript:
 
     def add_outcome(self, entry: Entry) -> None:
         """Fold the answer to a permission request."""
-        asked = self._requests.permissions.pop(_key(entry), None)
-        if asked is not None:
-            call, params = asked
+        request = self._requests.permissions.pop(_key(entry), None)
+        if request is not None:
+            call, params = request
             result = as_object((decode_object(entry.line) or {}).get("result"))
             outcome = as_object(result.get("outcome"))
             call.outcome = outcome_label(outcome, as_array(params.get("options")))
