@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rekindle.acp import methods
-from rekindle.acp.translate.servers import servers_to_v1, servers_to_v2
+from rekindle.acp.translate.mcp_servers import servers_to_v1, servers_to_v2
 from rekindle.client.dispatcher import SessionDispatcher
 from rekindle.client.handshake import Capability, Handshake
 from rekindle.client.models import AuthMethod, OnPermission, SessionInfo, as_session_info

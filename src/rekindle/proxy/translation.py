@@ -19,8 +19,8 @@ from rekindle.acp.translate.config import (
 )
 from rekindle.acp.translate.live_v1 import LiveToV1
 from rekindle.acp.translate.live_v2 import LiveToV2, NamedMessage
+from rekindle.acp.translate.mcp_servers import SHARED_TYPES, servers_to_v1, servers_to_v2
 from rekindle.acp.translate.permissions import outcome_to_v1, permission_to_v1, permission_to_v2
-from rekindle.acp.translate.servers import SHARED_TYPES, servers_to_v1, servers_to_v2
 from rekindle.acp.update_kinds import update_to_v1, update_to_v2
 from rekindle.jsonvalue import Json, as_array, as_object, as_str, decode_object, encode, without
 from rekindle.proxy.connection_state import ConnectionState
