@@ -2,6 +2,7 @@
 
 import pytest
 
+import schema
 from rekindle.acp import update_kinds
 from rekindle.acp.translate.live_v1 import LiveToV1
 from rekindle.acp.translate.live_v2 import LiveToV2, NamedMessage
@@ -20,6 +21,13 @@ def test_an_unknown_kind_belongs_to_the_history(name: object) -> None:
 
 def test_version_2_has_every_category() -> None:
     assert {kind.category for kind in KINDS.values() if 2 in kind.versions} == set(Category)
+
+
+@pytest.mark.usefixtures("sdk")
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_published_schema_defines_the_kinds_of_a_version(version: int) -> None:
+    stable, _ = schema.schemas(version)
+    assert {name for name, kind in KINDS.items() if version in kind.versions} == stable.kinds
 
 
 def kinds_that(question: str) -> set[str]:

@@ -138,19 +138,20 @@ _ROWS = [
     ),
     UpdateKind(name="plan", versions=(1,), category=Category.PLAN, to_v2=LiveToV2.plan),
     UpdateKind(name="plan_update", versions=(2,), category=Category.PLAN, to_v1=LiveToV1.plan),
+    # Version 1 has these only for clients that announce them, so `to_v1` leaves them out.
     UpdateKind(
         name="compaction_update",
-        versions=(2,),
+        versions=(1, 2),
         category=Category.OTHER,
         to_v2=LiveToV2.unchanged,
     ),
     UpdateKind(
         name="compaction_summary_chunk",
-        versions=(2,),
+        versions=(1, 2),
         category=Category.OTHER,
         to_v2=LiveToV2.unchanged,
     ),
-    UpdateKind(name="notice", versions=(2,), category=Category.NOTICE, to_v2=LiveToV2.unchanged),
+    UpdateKind(name="notice", versions=(1, 2), category=Category.NOTICE, to_v2=LiveToV2.unchanged),
     UpdateKind(
         name="current_mode_update",
         versions=(1,),
