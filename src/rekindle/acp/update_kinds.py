@@ -238,7 +238,10 @@ def state_updates(state: SessionState, version: int) -> Iterator[Json]:
                 translate = unchanged if version in kind.versions else not_replayed
             fields = translate(state, kind.name)
             if fields is not None:
-                yield {"sessionUpdate": kind.name, **without(fields, "sessionUpdate")}
+                named = {"sessionUpdate": kind.name}
+                # The order of the fields is that of release 0.1: the kind comes first in version
+                # 1, and where the recorded update has it in version 2.
+                yield named | without(fields, *named) if version == 1 else fields | named
 
 
 # -- questions about kinds --------------------------------------------------------------------

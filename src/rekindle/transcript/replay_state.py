@@ -22,7 +22,8 @@ def replay_state(
     """
     updates = dict(transcript.state)
     if title is not None:
-        updates[SESSION_INFO_UPDATE] = {**updates.get(SESSION_INFO_UPDATE, {}), "title": title}
+        info = {**updates.get(SESSION_INFO_UPDATE, {}), "sessionUpdate": SESSION_INFO_UPDATE}
+        updates[SESSION_INFO_UPDATE] = {**info, "title": title}
     state = SessionState(
         updates=updates, modes=_current_modes(transcript), with_booleans=with_booleans
     )

@@ -52,7 +52,10 @@ def test_options_are_translated_from_either_version() -> None:
         state = SessionState(updates={"x": {"configOptions": [{field: "o", "type": "select"}]}})
         v1, v2 = options_to_replay_v1(state, "x"), options_to_replay_v2(state, "x")
         assert v1 == {"configOptions": [{"id": "o", "type": "select"}]}
-        assert v2 == {"configOptions": [{"configId": "o", "type": "select"}]}
+        assert v2 == {
+            "sessionUpdate": "x",
+            "configOptions": [{"configId": "o", "type": "select"}],
+        }
 
 
 def test_boolean_options_are_only_for_clients_that_show_them() -> None:

@@ -50,7 +50,7 @@ def options_to_replay_v1(state: SessionState, name: str) -> Json | None:
 def options_to_replay_v2(state: SessionState, name: str) -> Json | None:
     """Return the config options in the form of version 2. The modes are one of them."""
     options = options_to_v2(state.updates.get(name, {}).get("configOptions"), state.modes)
-    return {"configOptions": options} if options else None
+    return {"sessionUpdate": name, "configOptions": options} if options else None
 
 
 def commands_to_replay_v1(state: SessionState, name: str) -> Json | None:
