@@ -81,10 +81,14 @@ def test_a_failed_initialize_returns_to_the_phase_before(
     *, was_ready: bool, expected: AgentPhase
 ) -> None:
     state = agent(P.INITIALIZING, was_ready=was_ready)
-    state.initialize_failed()
+    state.open_initializes = 2
+    state.end_initialize()
+    assert state.phase is P.INITIALIZING
+    state.end_initialize()
     assert state.phase is expected
     state = agent(P.DEAD, was_ready=was_ready)
-    state.initialize_failed()
+    state.open_initializes = 1
+    state.end_initialize()
     assert state.phase is P.DEAD
 
 

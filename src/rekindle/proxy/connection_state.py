@@ -105,10 +105,10 @@ class AgentState(Struct, kw_only=True):
     | exited        | every phase but starting                      | dead           |
     | exited        | starting (the exit of an earlier process)     | starting       |
 
-    `initialize_failed` returns from initializing to ready if the agent was ready before, otherwise
-    to uninitialized. An exit before the first `initialized` is final: the engine does not start
-    such an agent again. An agent that closes its output before it was ever ready stays in its
-    phase until it exits.
+    `end_initialize` leaves initializing when the last open request has its response: to ready if
+    the agent was ready before, otherwise to uninitialized. An exit before the first `initialized`
+    is final: the engine does not start such an agent again. An agent that closes its output before
+    it was ever ready stays in its phase until it exits.
     """
 
     identity: AgentIdentity
@@ -123,6 +123,8 @@ class AgentState(Struct, kw_only=True):
     initialize_params: list[dict[str, Any]] = []
     """The params of `initialize`, one for each protocol version, the accepted one first."""
     last_exit: AgentExit | None = None
+    open_initializes: int = 0
+    """The number of a client's `initialize` requests that are open at the agent."""
 
     def advance(self, event: str) -> None:
         """Make the transition of an event. Raises InvalidTransition."""
@@ -142,9 +144,15 @@ class AgentState(Struct, kw_only=True):
             command=self.identity.command,
         )
 
-    def initialize_failed(self) -> None:
-        """Return to the phase before a client's `initialize`."""
-        if self.phase is AgentPhase.INITIALIZING:
+    def begin_initialize(self) -> None:
+        """Note that a client's `initialize` is sent to the agent."""
+        self.advance("initialize")
+        self.open_initializes += 1
+
+    def end_initialize(self) -> None:
+        """Note that a client's `initialize` has its response, of whatever kind."""
+        self.open_initializes -= 1
+        if self.phase is AgentPhase.INITIALIZING and not self.open_initializes:
             self.phase = AgentPhase.READY if self.was_ready else AgentPhase.UNINITIALIZED
 
     def close_output(self) -> None:

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from msgspec import UNSET, Raw, Struct
 
-from rekindle.acp.jsonrpc import INTERNAL_ERROR, Envelope, request, request_key
+from rekindle.acp.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Envelope, request, request_key
 from rekindle.jsonvalue import as_object, decode, encode
 from rekindle.proxy.flow import (
     Action,
@@ -59,6 +59,9 @@ class FlowHost(Protocol):
     def flow_ended(self, flow: RunningFlow, result: FlowResult) -> None:
         """Answer the client with the result of a flow."""
         ...
+
+
+_DUPLICATE_ID = {"code": INVALID_REQUEST, "message": "another request with this id is open"}
 
 
 class FlowScheduler:
@@ -199,6 +202,8 @@ class FlowScheduler:
         match effect:
             case CallAgent() | ForwardRequest():
                 error = self._conn.agent.error(effect.method)
+                if isinstance(effect, ForwardRequest) and self._is_open(running.request_id):
+                    error = _DUPLICATE_ID
                 if error is not None:
                     return True, AgentReply(error=error)
                 self._call_agent(running, effect)
@@ -240,6 +245,9 @@ class FlowScheduler:
         own_id = f"rekindle-{token}-{self._call_count}" if token else f"rekindle-{self._call_count}"
         self._awaiting_agent[request_key(Raw(encode(own_id)))] = running
         self._outbox.send_to_agent(request(own_id, effect.method, effect.params))
+
+    def _is_open(self, request_id: Raw) -> bool:
+        return request_key(request_id) in self._awaiting_agent
 
     def _abandon_calls(self, running: RunningFlow) -> None:
         for key in [key for key, it in self._awaiting_agent.items() if it is running]:

@@ -243,7 +243,7 @@ class Handover(Struct):
             self.state = _H.HISTORY_DUE
         else:
             self.state = _H.REMINDER_DUE if reminder else _H.NONE
-        self.reminder, self.prompt_id = reminder, None
+        self.reminder, self.prompt_id, self.notice = reminder, None, None
 
     @property
     def is_history_due(self) -> bool:
@@ -323,8 +323,9 @@ class TurnTracker(Struct):
     | state_changed, active  | any other            | working, still ahead if it was           |
     | state_changed, idle    | see below            | idle; the turn ends if it was working on |
     |                        |                      | an acknowledged prompt, or names a reason |
+    | report_state           | any                  | idle or working, still ahead if it was   |
     | finish                 | any                  | idle, none unacknowledged                |
-    | agent_exited           | any                  | unchanged, none unacknowledged           |
+    | agent_exited           | any                  | not ahead any more, none unacknowledged  |
 
     An idle state without a stop reason may be the end of earlier work that crossed with a new
     prompt. While a prompt is unacknowledged, only a stop reason ends the turn.
@@ -375,7 +376,7 @@ class TurnTracker(Struct):
             self.state = _T.WORKING_AHEAD if is_ahead else _T.WORKING
             return False
         if is_end and (was_working or is_ahead):
-            self.unacknowledged -= is_ahead
+            self.unacknowledged = max(self.unacknowledged - is_ahead, 0)
             self.state = _T.IDLE
             return True
         self.state = _T.IDLE_AHEAD if is_ahead else _T.IDLE
@@ -391,12 +392,12 @@ class TurnTracker(Struct):
 
     def finish(self) -> None:
         """End the turn for the agent."""
-        self.state = _T.IDLE_AHEAD if self.state in _AHEAD else _T.IDLE
-        self.unacknowledged = 0
+        self.state, self.unacknowledged = _T.IDLE, 0
 
     def agent_exited(self) -> None:
         """Forget the prompts that the agent will not acknowledge any more."""
         self.unacknowledged = 0
+        self._leave_ahead()
 
     def _leave_ahead(self) -> None:
         self.state = _T.WORKING if self.state in _WORKING else _T.IDLE

@@ -52,3 +52,20 @@ def test_messages_of_sessions_wait_for_initialize() -> None:
     answered = pair.reply(1, V1)
     assert answered.response["id"] == 1
     assert answered.call["method"] == "session/new"
+
+
+def test_a_second_initialize_succeeds_after_the_first_was_refused() -> None:
+    pair = EnginePair()
+    pair.request(1, "initialize", protocolVersion=1)
+    pair.request(2, "initialize", protocolVersion=1)
+    assert pair.fail(1).error["message"] == "no"
+    assert pair.reply(2, V1).result["protocolVersion"] == 1
+    assert pair.request(3, "session/new", cwd="/p").call["method"] == "session/new"
+
+
+def test_initialize_is_answered_if_the_agent_answers_the_other_version_with_null() -> None:
+    pair = EnginePair()
+    pair.request(1, "initialize", protocolVersion=2)
+    pair.fail(1)
+    answered = pair.reply("rekindle-1", None).response
+    assert (answered["id"], "error" in answered) == (1, True)

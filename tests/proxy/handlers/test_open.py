@@ -78,3 +78,12 @@ def test_version_2_resumes_from_a_cursor_and_sends_the_state() -> None:
     sent = pair.request(1, "session/resume", **params).to_client
     assert sent[-2]["params"]["update"] == {"sessionUpdate": "state_update", "state": "idle"}
     assert sent[-1]["result"]["_meta"]["rekindle"]["seq"] > 0
+
+
+def test_a_request_with_an_id_that_is_open_is_refused() -> None:
+    pair = EnginePair()
+    pair.do_agent("Fake")
+    pair.request(5, "session/new", cwd="/p", mcpServers=[])
+    assert pair.request(5, "session/new", cwd="/p", mcpServers=[]).error["code"] == -32600
+    assert pair.reply(5, {"sessionId": "s1"}).result == {"sessionId": "s1"}
+    assert not pair.engine.is_waiting_for_agent

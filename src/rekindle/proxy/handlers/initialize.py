@@ -45,7 +45,7 @@ def initialize(conn: ConnectionState, request: ClientRequest) -> Flow:
         raise Refusal(INVALID_REQUEST, "initialize: this connection has sessions open already")
     _note_client(conn, params, version)
     yield from ensure_agent(conn)
-    conn.agent.advance("initialize")
+    conn.agent.begin_initialize()
     try:
         reply: AgentReply = yield from _initialize_agent(conn, request)
         result = as_object(reply.result)
@@ -55,7 +55,7 @@ def initialize(conn: ConnectionState, request: ClientRequest) -> Flow:
             raise refusal_of(reply, "initialize")
         conn.agent.initialize_succeeded(read_capabilities(result))
     finally:
-        conn.agent.initialize_failed()
+        conn.agent.end_initialize()
     return _advertise(conn, result)
 
 
@@ -92,7 +92,8 @@ def _initialize_agent(conn: ConnectionState, request: ClientRequest) -> SubFlow:
     second: AgentReply = yield CallAgent(methods.INITIALIZE, other)
     if second.is_success:
         agent.initialize_params = [other, params]
-        return second
+        # The line has the id of the engine's own request.
+        return AgentReply(result=second.result)
     return reply
 
 
