@@ -405,7 +405,7 @@ class SearchDocument(Struct, frozen=True, kw_only=True):
     turn: int
     seq: int
     at_us: int
-    origin: DocumentKind
+    kind: DocumentKind
     ident: str | None = None
     """The id by which a later entry may refer to it."""
-    words: str
+    text: str

@@ -4,10 +4,8 @@ The agent forks natively if it can and the whole session is wanted. Otherwise th
 new session, and receives the history with the first prompt.
 """
 
-from typing import Any
-
 from rekindle.acp import methods
-from rekindle.jsonvalue import as_object, as_str
+from rekindle.jsonvalue import Json, as_object, as_str
 from rekindle.model import (
     UNKNOWN_TO_AGENT,
     Change,
@@ -58,8 +56,6 @@ from rekindle.proxy.validation import (
 from rekindle.transcript.model import Role, TranscriptMessage
 from rekindle.transcript.reducer import Transcript
 from rekindle.transcript.titles import DEFAULT_TITLE, fork_title
-
-Json = dict[str, Any]
 
 
 def fork(conn: ConnectionState, request: ClientRequest) -> Flow:
