@@ -47,7 +47,8 @@ torture: $(STAMP) ## inject faults for SECONDS, from SEED; SECONDS=600 SEED="1 2
 		$(if $(EPISODE),--episode $(EPISODE),--seconds $(or $(SECONDS),60)) $(if $(WRITE),--write)
 
 coverage: $(STAMP) $(SDK) ## check that tests cover every branch of the pure packages
-	@$(BIN)/coverage run -m pytest -q tests/acp tests/text tests/transcript tests/proxy tests/export tests/test_model.py
+	@$(BIN)/coverage run -m pytest -q tests/acp tests/text tests/transcript tests/proxy tests/export \
+		tests/test_model.py tests/test_jsonvalue.py
 	@$(BIN)/python tests/check_coverage_data.py
 	@$(BIN)/coverage report
 

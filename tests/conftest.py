@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 
 import schema
-from test_selection import deselected_cases, is_everything, some
+from selection import deselected_cases, is_everything, some
 
 _MEMORY = "/dev/shm"  # noqa: S108 - names in it are made by `tempfile`
 _MEMORY_NEEDED = 4 << 30

@@ -1,7 +1,15 @@
 import pytest
 from msgspec.structs import replace
 
-from rekindle.model import AgentIdentity, EntryBatch, Kind, Session, Side
+from rekindle.model import (
+    AgentIdentity,
+    EntryBatch,
+    IncomingSession,
+    Kind,
+    Session,
+    Side,
+    TitleSource,
+)
 
 
 def test_each_side_has_a_peer() -> None:
@@ -33,8 +41,9 @@ def test_lines_of_a_batch_have_no_newline() -> None:
         batch(b"a\nb", 1)
 
 
-def test_purged_session_is_deleted_and_empty() -> None:
-    purged = Session(
+@pytest.fixture
+def purged() -> Session:
+    return Session(
         id="s",
         agent_session_id="s",
         agent=AgentIdentity(),
@@ -51,6 +60,16 @@ def test_purged_session_is_deleted_and_empty() -> None:
         turns=0,
         messages=0,
     )
+
+
+def test_purged_session_is_deleted_and_empty(purged: Session) -> None:
     assert purged.is_purged
     for change in ({"deleted_us": None}, {"cwd": "/p"}, {"turns": 1}, {"messages": 1}):
         assert not replace(purged, **change).is_purged
+
+
+def test_session_to_merge_has_no_more_turns_than_entries(purged: Session) -> None:
+    session = replace(purged, cwd="/p", last_seq=3, turns=9, messages=2)
+    incoming = IncomingSession.from_session(session, {TitleSource.USER: "Mine"})
+    assert (incoming.cwd, incoming.titles) == ("/p", {TitleSource.USER: "Mine"})
+    assert (incoming.turns, incoming.messages) == (3, 2)

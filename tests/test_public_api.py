@@ -57,9 +57,31 @@ def test_errors_module_is_public() -> None:
 
 @pytest.mark.parametrize("address", ["{}/s.db", "sqlite:///{}/s.db"])
 def test_open_store_accepts_a_path_and_an_address(address: str, tmp_path: Path) -> None:
-    with rekindle.open_store(address.format(tmp_path)) as store:
+    with rekindle.open_store(address.format(tmp_path), create=True) as store:
         assert store.sessions(rekindle.Page()) == []
-    assert (tmp_path / "s.db").exists()
+    with rekindle.open_store(address.format(tmp_path)) as store:
+        assert store.overview().whole.sessions == 0
+
+
+def test_open_store_creates_a_store_only_on_request(tmp_path: Path) -> None:
+    path = tmp_path / "mistyped.db"
+    with pytest.raises(rekindle.errors.StoreMissing, match=r"create=True") as caught:
+        rekindle.open_store(path)
+    assert caught.value.address == str(path)
+    assert "--store" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_loaded_name_is_not_looked_up_again() -> None:
+    for name in rekindle.__all__:
+        assert getattr(rekindle, name) is vars(rekindle)[name]
+
+
+def test_errors_about_a_session_have_its_id() -> None:
+    in_use = rekindle.errors.SessionInUse("s1", 7, "here")
+    assert (in_use.session_id, in_use.pid, in_use.machine) == ("s1", 7, "here")
+    assert rekindle.errors.SessionDeleted("s1").session_id == "s1"
+    assert rekindle.errors.SessionPurged("s1").session_id == "s1"
 
 
 # -- what they return -----------------------------------------------------------------------

@@ -2,16 +2,18 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 import warm_start
 from rekindle.store.sqlite.store import SqliteStore
+from selection import is_everything
 from stdio_client import TIMEOUT
-from test_selection import is_everything
 from warm_start import REKINDLE
 
 pytestmark = pytest.mark.skipif(
@@ -102,3 +104,49 @@ def test_a_server_that_was_ended_is_started_again() -> None:
     server._process.wait()  # noqa: SLF001 - as above
     done = warm_start.run([*warm_start.REKINDLE, "--version"], capture_output=True, text=True)
     assert done.returncode == 0
+
+
+def receive_and_close(control: socket.socket) -> None:
+    with control:
+        control.recv(1)
+
+
+@pytest.mark.parametrize("reply", ["broken pipe", "empty"])
+def test_a_server_that_ends_during_a_call_is_started_again(
+    reply: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = warm_start._server()  # noqa: SLF001 - as above
+    former = server._process  # noqa: SLF001 - as above
+    if reply == "broken pipe":
+        former.kill()
+    else:
+        server._control.close()  # noqa: SLF001 - as above
+        server._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # noqa: SLF001
+        Thread(target=receive_and_close, args=[theirs]).start()
+    former.wait()
+    # It ends after the check whether it runs.
+    monkeypatch.setattr(former, "poll", lambda: None)
+    done = warm_start.run([*warm_start.REKINDLE, "--version"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert server._process is not former  # noqa: SLF001 - as above
+
+
+def test_an_unknown_python_starts_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm_start, "_CHILD_ARGUMENTS", ("self", "args"))
+    with warm_start.Popen([*REKINDLE, "--version"], stdout=subprocess.DEVNULL) as process:
+        assert process.wait(TIMEOUT) == 0
+    assert process._order is None  # noqa: SLF001 - there is no other sign of it
+
+
+def test_a_process_that_is_never_waited_for_leaves_no_file_open() -> None:
+    process = warm_start.Popen([*REKINDLE, "example-agent"], stdin=subprocess.PIPE)
+    status = process._status  # noqa: SLF001 - the file descriptor in question
+    name = Path(f"/proc/self/fd/{status}").readlink().name
+    assert name.startswith("pipe:")
+    assert process.stdin
+    process.stdin.close()
+    with pytest.warns(ResourceWarning, match="was never waited for"):
+        del process
+    # Another thread may have opened a file with the same number meanwhile.
+    link = Path(f"/proc/self/fd/{status}")
+    assert not (link.is_symlink() and link.readlink().name == name)

@@ -2,7 +2,7 @@
 
 The public names, by purpose:
 
-- `open_store`, `locate`, `StoreAddress`, `Store`, `Page`: open a store and list its sessions.
+- `open_store`, `locate`, `StoreAddress`, `ReadableStore`, `Page`: open a store, list its sessions.
 - `Session`, `Entry` and the other values that a store returns.
 - `fold`, `Transcript`, `TranscriptTurn` and its items: read a recorded conversation.
 - `connect`, `Agent`, `ClientSession`: run an agent. `rekindle.client` has the rest of that API.
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rekindle import errors
     from rekindle.acp.terminal_output import Terminal
     from rekindle.client import Agent, ClientSession, connect
-    from rekindle.composition import open_store
     from rekindle.errors import (
         ClientError,
         RekindleError,
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
         DocumentKind,
         Entry,
         Kind,
-        LeaseHolder,
-        LeaseResult,
         Origin,
         Overview,
         Page,
@@ -43,8 +40,9 @@ if TYPE_CHECKING:
         Side,
         TitleSource,
     )
+    from rekindle.public import open_store
     from rekindle.store.address import StoreAddress, locate
-    from rekindle.store.base import ImportedSession, Store
+    from rekindle.store.base import ReadableStore
     from rekindle.transcript.model import (
         GapItem,
         HandoverItem,
@@ -71,15 +69,13 @@ __all__ = [
     "Entry",
     "GapItem",
     "HandoverItem",
-    "ImportedSession",
     "Kind",
-    "LeaseHolder",
-    "LeaseResult",
     "Origin",
     "OtherItem",
     "Overview",
     "Page",
     "PlanItem",
+    "ReadableStore",
     "RecordedPrefix",
     "RekindleError",
     "ReminderItem",
@@ -90,7 +86,6 @@ __all__ = [
     "SessionStatus",
     "SessionTotals",
     "Side",
-    "Store",
     "StoreAddress",
     "StoreError",
     "Terminal",
@@ -111,7 +106,6 @@ __all__ = [
 _MODULES = {
     "rekindle.acp.terminal_output": {"Terminal"},
     "rekindle.client": {"Agent", "ClientSession", "connect"},
-    "rekindle.composition": {"open_store"},
     "rekindle.errors": {
         "ClientError",
         "RekindleError",
@@ -124,8 +118,6 @@ _MODULES = {
         "DocumentKind",
         "Entry",
         "Kind",
-        "LeaseHolder",
-        "LeaseResult",
         "Origin",
         "Overview",
         "Page",
@@ -136,8 +128,9 @@ _MODULES = {
         "Side",
         "TitleSource",
     },
+    "rekindle.public": {"open_store"},
     "rekindle.store.address": {"StoreAddress", "locate"},
-    "rekindle.store.base": {"ImportedSession", "Store"},
+    "rekindle.store.base": {"ReadableStore"},
     "rekindle.transcript.model": {
         "GapItem",
         "HandoverItem",
@@ -160,10 +153,12 @@ def __getattr__(name: str) -> object:
     from importlib import import_module  # noqa: PLC0415 - not needed at every start
 
     if name == "errors":
-        return import_module("rekindle.errors")
+        return import_module("rekindle.errors")  # which also sets it
     for module, names in _MODULES.items():
         if name in names:
-            return getattr(import_module(module), name)
+            # Set it, so that this function is not called for it again.
+            value = globals()[name] = getattr(import_module(module), name)
+            return value
     raise AttributeError(f"module 'rekindle' has no attribute {name!r}")
 
 

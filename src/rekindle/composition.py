@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rekindle.store.address import StoreAddress, backend_for, maintenance_for, parse_address
+from rekindle.store.address import StoreAddress, backend_for, parse_address
 from rekindle.store.base import ReplacedStore, Reporter, Store, StoreHooks
 
 if TYPE_CHECKING:
@@ -16,24 +16,29 @@ if TYPE_CHECKING:
 
 
 def open_store(
-    address: StoreAddress | Path | str, *, create: bool = True, report: Reporter = lambda _: None
+    address: StoreAddress | Path | str, *, create: bool, report: Reporter = lambda _: None
 ) -> Store:
     """Open the store at an address, a path or a URL.
 
     With `create`, the store is created or upgraded if necessary, and the pending changes of
     processes that have ended are applied; `report` receives a text about losses. Without `create`,
-    nothing is changed. Raises StoreUnavailable, StoreTooNew, UsageError.
+    nothing is changed, and a store that does not exist raises StoreMissing. Raises
+    StoreUnavailable, StoreDamaged, StoreTooNew, UsageError.
     """
     known = address if isinstance(address, StoreAddress) else parse_address(str(address))
     return backend_for(known).open(create=create, report=report, hooks=HOOKS)
 
 
 def recover_store(address: StoreAddress) -> str | None:
-    """Recover a damaged store; return a text about the result, None if it is not damaged.
+    """Recover a damaged store; return a text about the result.
 
+    Returns None if it is not damaged, or cannot be recovered because of its kind.
     Raises StoreUnavailable.
     """
-    report = maintenance_for(address).recover(HOOKS)
+    from rekindle.store.maintenance import MaintenanceBackend  # noqa: PLC0415 - seldom needed
+
+    backend = backend_for(address)
+    report = backend.recover(HOOKS) if isinstance(backend, MaintenanceBackend) else None
     return report.text if report else None
 
 

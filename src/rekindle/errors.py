@@ -177,10 +177,13 @@ class StoreUnavailable(StoreError):
 class StoreMissing(StoreUnavailable):
     """There is no store at the address."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            f"there is no store at {path}: nothing was recorded there yet, or --store names another"
-        )
+    def __init__(
+        self,
+        address: str,
+        remedy: str = "nothing was recorded there yet, or --store names another",
+    ) -> None:
+        super().__init__(f"there is no store at {address}: {remedy}")
+        self.address = address
 
 
 class StoreDamaged(StoreUnavailable):
@@ -226,6 +229,9 @@ class SessionInUse(StoreError):
         super().__init__(
             f"session {session_id} is in use by process {pid} on {machine}: close it first"
         )
+        self.session_id = session_id
+        self.pid = pid
+        self.machine = machine
 
 
 class SessionDeleted(StoreError):
@@ -235,6 +241,7 @@ class SessionDeleted(StoreError):
         super().__init__(
             f"session {session_id} is deleted: `rekindle undelete {session_id}` brings it back"
         )
+        self.session_id = session_id
 
 
 class SessionPurged(StoreError):
@@ -242,3 +249,4 @@ class SessionPurged(StoreError):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(f"session {session_id} was purged: nothing is left to bring back")
+        self.session_id = session_id

@@ -12,6 +12,9 @@ from typing import Any, cast
 import msgspec
 from msgspec import MsgspecError, Raw
 
+Json = dict[str, Any]
+"""A JSON object."""
+
 MAX_DEPTH = 400
 """Code that walks or encodes a value is deeper on the stack than the decoder."""
 
@@ -101,3 +104,8 @@ def as_str(value: object) -> str | None:
         return None
     # A lone surrogate cannot be written as UTF-8; its escape can, and stays distinct.
     return value.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def without(fields: Json, *names: str) -> Json:
+    """Return an object without the fields of these names."""
+    return {name: value for name, value in fields.items() if name not in names}

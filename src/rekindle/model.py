@@ -6,6 +6,7 @@ Times are microseconds since 1970, in UTC. The values of enums, and the fields o
 
 from enum import StrEnum
 from pathlib import PurePath
+from typing import Self
 
 from msgspec import Struct
 
@@ -366,6 +367,24 @@ class IncomingSession(Struct, frozen=True, kw_only=True, rename="camel"):
     messages: int = 0
     origin: Origin | None = None
 
+    @classmethod
+    def from_session(cls, session: Session, titles: dict[TitleSource, str]) -> Self:
+        """Return a session of a store as one to merge into another store."""
+        return cls(
+            id=session.id,
+            created_us=session.created_us,
+            agent_session_id=session.agent_session_id,
+            agent=session.agent,
+            cwd=session.cwd,
+            directories=session.directories,
+            titles=titles,
+            parent_id=session.parent_id,
+            # A failing store may have lost entries that were counted.
+            turns=min(session.turns, session.last_seq),
+            messages=min(session.messages, session.last_seq),
+            origin=session.origin,
+        )
+
 
 class Page(Struct, frozen=True, kw_only=True):
     """Selects sessions to list. Fields that are None or empty do not restrict the selection."""
@@ -406,7 +425,7 @@ class SearchDocument(Struct, frozen=True, kw_only=True):
     turn: int
     seq: int
     at_us: int
-    origin: DocumentKind
+    kind: DocumentKind
     ident: str | None = None
     """The id by which a later entry may refer to it."""
-    words: str
+    text: str

@@ -2,10 +2,19 @@
 
 import pytest
 
+import schema
 from rekindle.acp import update_kinds
 from rekindle.acp.translate.live_v1 import LiveToV1
 from rekindle.acp.translate.live_v2 import LiveToV2, NamedMessage
-from rekindle.acp.update_kinds import KINDS, Category, kind_of, update_to_v1, update_to_v2
+from rekindle.acp.translate.session_state import SessionState
+from rekindle.acp.update_kinds import (
+    KINDS,
+    Category,
+    kind_of,
+    state_updates,
+    update_to_v1,
+    update_to_v2,
+)
 
 
 def test_rows_are_found_by_their_own_name() -> None:
@@ -20,6 +29,13 @@ def test_an_unknown_kind_belongs_to_the_history(name: object) -> None:
 
 def test_version_2_has_every_category() -> None:
     assert {kind.category for kind in KINDS.values() if 2 in kind.versions} == set(Category)
+
+
+@pytest.mark.usefixtures("sdk")
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_published_schema_defines_the_kinds_of_a_version(version: int) -> None:
+    stable, _ = schema.schemas(version)
+    assert {name for name, kind in KINDS.items() if version in kind.versions} == stable.kinds
 
 
 def kinds_that(question: str) -> set[str]:
@@ -55,3 +71,20 @@ def test_only_output_of_a_terminal_is_followed_as_such() -> None:
     assert live.follows_terminal
     update_to_v1(live, {"sessionUpdate": "terminal_update", "terminalId": "t"})
     assert not live.follows_terminal
+
+
+def test_the_fields_of_a_replayed_state_keep_their_order() -> None:
+    recorded = [
+        {"used": 1, "sessionUpdate": "usage_update", "size": 2},
+        {"used": 1, "size": 2},
+    ]
+    v1, v2 = (
+        [
+            list(update)
+            for fields in recorded
+            for update in state_updates(SessionState(updates={"usage_update": fields}), version)
+        ]
+        for version in (1, 2)
+    )
+    assert v1 == [["sessionUpdate", "used", "size"]] * 2
+    assert v2 == [["used", "sessionUpdate", "size"], ["used", "size", "sessionUpdate"]]

@@ -152,7 +152,7 @@ def test_damaged_pending_change_is_kept_and_reported(path: Path) -> None:
     content[len(MAGIC)] ^= 1
     dead.path.write_bytes(content)
     reports: list[str] = []
-    open_store(path, report=reports.append).close()
+    open_store(path, create=True, report=reports.append).close()
     kept = dead.path.with_name(dead.path.name + ".damaged")
     assert count(path) == 1 + 3
     assert pending_files(path) == [kept]

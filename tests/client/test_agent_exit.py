@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -20,7 +21,7 @@ from rekindle.client import (
     UsageError,
     connect,
 )
-from stdio_client import EXAMPLE_AGENT, is_running
+from stdio_client import EXAMPLE_AGENT, TIMEOUT, is_running
 
 AGENTS = Path(__file__).parents[1] / "agents"
 MISBEHAVING_AGENT = [sys.executable, AGENTS / "agent_misbehaves_on_request.py"]
@@ -152,8 +153,9 @@ async def test_exception_in_the_block_ends_the_agent(tmp_path: Path) -> None:
 
 
 CLIENT = """
-import asyncio, sys
+import asyncio, signal, sys
 from rekindle.client import connect
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 async def main():
     async with connect(sys.argv[1:], behind_rekindle=False, grace=60) as agent:
         turn = (await agent.new(".")).prompt("slow")
@@ -170,13 +172,19 @@ def interrupted_client(*agent: object) -> Iterator["subprocess.Popen[str]"]:
     command = [sys.executable, "-c", CLIENT, *map(str, agent)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as client:
-        assert client.stdout
-        assert client.stderr
-        assert client.stdout.readline() == "ready\n"
-        client.send_signal(signal.SIGINT)
-        yield client
-        assert client.wait(20) == -signal.SIGINT
-        assert "KeyboardInterrupt" in client.stderr.read()
+        watchdog = Timer(TIMEOUT, client.kill)
+        watchdog.start()
+        try:
+            assert client.stdout
+            assert client.stderr
+            assert client.stdout.readline() == "ready\n"
+            client.send_signal(signal.SIGINT)
+            yield client
+            assert client.wait() == -signal.SIGINT
+            assert "KeyboardInterrupt" in client.stderr.read()
+        finally:
+            watchdog.cancel()
+            client.kill()
 
 
 def test_interrupt_ends_the_agent(tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ def test_code_blocks_of_the_document_work(
     async def run_blocks() -> None:
         async with asyncio.timeout(TIMEOUT), connect(EXAMPLE_AGENT) as agent:
             names = {"agent": agent}
+            await agent.new(".")  # a session without turns in the store
             for piece in chunks:
                 code = compile(piece, "docs/client.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
                 result = eval(code, names)  # noqa: S307 - our own document

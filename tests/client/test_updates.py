@@ -13,7 +13,7 @@ from rekindle.client.handshake import Handshake
 from rekindle.client.session import ClientSession, SessionChannel
 from rekindle.jsonvalue import encode
 from rekindle.model import AgentIdentity
-from test_selection import some
+from selection import some
 
 KINDS = [
     "agent_message",

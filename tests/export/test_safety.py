@@ -21,7 +21,7 @@ from rekindle.text.sanitize import clean
 from rekindle.transcript.model import OtherItem, TranscriptTurn
 from rekindle.transcript.reducer import Transcript, fold
 from safe_documents import INVISIBLE, check
-from test_selection import some
+from selection import some
 
 HOSTILE = st.sampled_from(
     [

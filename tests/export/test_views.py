@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import pytest
 
 from engine_pair import EnginePair
 from full_session import KEY
 from rekindle.acp.translate.live_v1 import LiveToV1
-from rekindle.acp.update_kinds import KINDS, Category, UpdateKind
+from rekindle.acp.translate.live_v2 import LiveToV2
+from rekindle.acp.translate.session_state import SessionState
+from rekindle.acp.update_kinds import KINDS, STATE_UPDATE, Category, UpdateKind
 from rekindle.cli.follow import Follower
 from rekindle.cli.render.detail import FOLDED
 from rekindle.cli.render.live import LiveRenderer
@@ -21,6 +22,7 @@ from rekindle.export.labels import ChecklistStep
 from rekindle.export.markdown import as_markdown
 from rekindle.export.redact_transcript import redact_turn
 from rekindle.export.views import VIEWS, Block, Checklist, ItemView, Mask, Remark, view_of
+from rekindle.jsonvalue import Json, without
 from rekindle.model import DocumentKind, Entry
 from rekindle.transcript.handover import handover_text
 from rekindle.transcript.model import (
@@ -30,14 +32,13 @@ from rekindle.transcript.model import (
     Terminals,
     TranscriptItem,
     TranscriptMessage,
+    TranscriptTurn,
     Update,
 )
 from rekindle.transcript.reducer import REDUCERS, Reducer, Transcript, fold
 from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
 from rekindle.transcript.search_documents import search_documents
-
-Json = dict[str, Any]
 
 
 def item_classes(base: type[TranscriptItem] = TranscriptItem) -> Iterator[type[TranscriptItem]]:
@@ -63,6 +64,34 @@ def test_only_kinds_of_the_history_add_items() -> None:
     no_items = {Category.STATE, Category.NOTICE, Category.TERMINAL}
     for name, kind in KINDS.items():
         assert (REDUCERS[name].item is None) == (kind.category in no_items), name
+
+
+STATE_FIELDS: Json = {
+    "availableCommands": [],
+    "configOptions": [{"id": "model", "type": "select", "currentValue": "a", "options": []}],
+    "currentModeId": "code",
+    "used": 1,
+}
+"""Fields of every kind that reports the state."""
+
+
+def replayed_states(name: str) -> dict[int, list[str]]:
+    """Return the kinds that each version replays after one update of a kind."""
+    transcript = Transcript()
+    transcript.state[name] = {"sessionUpdate": name, **STATE_FIELDS}
+    replays = {1: replay_v1(transcript), 2: replay_v2([], transcript)}
+    return {
+        version: [it["sessionUpdate"] for it in updates] for version, updates in replays.items()
+    }
+
+
+def test_every_kind_of_state_is_replayed_in_the_versions_that_define_it() -> None:
+    for kind in KINDS.values():
+        # The engine itself reports whether the agent is working.
+        if kind.category is Category.STATE and kind.name != STATE_UPDATE:
+            replayed = replayed_states(kind.name)
+            assert replayed == {it: [kind.name] * (it in kind.versions) for it in (1, 2)}, kind.name
+    assert replayed_states(STATE_UPDATE) == {1: [], 2: []}
 
 
 # -- a made-up kind ---------------------------------------------------------------------------
@@ -142,16 +171,20 @@ def _checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
 FIELDS: Json = {"checkpointId": "c1", "label": "before <b>", "files": ["a.py"]}
 
 
-def send_checkpoint(client: int, agent: int) -> tuple[EnginePair, Json]:
-    """Let an agent send a checkpoint; return the engine, and the update that the client got."""
+def send_update(client: int, agent: int, kind: str, fields: Json) -> tuple[EnginePair, Json]:
+    """Let an agent send an update; return the engine, and the update that the client got."""
     pair = EnginePair()
     pair.do_speaks(f"{client} {agent}")
     pair.do_agent("Fake")
     pair.exchange("session/new", {"cwd": "/p", "mcpServers": []}, {"sessionId": "s1"})
     prompt = [{"type": "text", "text": "Go"}]
     pair.request(5, "session/prompt", sessionId="s1", prompt=prompt)
-    sent = pair.update("s1", "checkpoint_update", **FIELDS)
+    sent = pair.update("s1", kind, **fields)
     return pair, sent.response["params"]["update"]
+
+
+def send_checkpoint(client: int, agent: int) -> tuple[EnginePair, Json]:
+    return send_update(client, agent, "checkpoint_update", FIELDS)
 
 
 def recorded(pair: EnginePair) -> Transcript:
@@ -215,7 +248,7 @@ def test_a_new_kind_is_searched_handed_over_and_masked() -> None:
     pair, _ = send_checkpoint(2, 2)
     transcript = recorded(pair)
     (turn,) = transcript.turns
-    assert "before <b>" in [document.words for document in search_documents(turn)]
+    assert "before <b>" in [document.text for document in search_documents(turn)]
     assert "You saved a checkpoint: before <b>" in handover_text(transcript)
     _, item = turn.items
     assert isinstance(item, CheckpointItem)
@@ -224,6 +257,85 @@ def test_a_new_kind_is_searched_handed_over_and_masked() -> None:
     assert KEY not in str(turn.items[1])
 
 
+# -- a made-up kind of state ------------------------------------------------------------------
+# Everything that the kind needs: its translations, and two rows.
+
+
+def branch_to_v1(live: LiveToV1, update: Json) -> list[Json]:
+    del live
+    return [{"sessionUpdate": "branch_update", "branch": update["name"]}]
+
+
+def branch_to_v2(live: LiveToV2, update: Json) -> Json:
+    del live
+    return {"sessionUpdate": "branch_update", "name": update["branch"]}
+
+
+def branch_state_to_v1(state: SessionState, name: str) -> Json | None:
+    fields = state.updates.get(name)
+    return fields and {"branch": fields.get("name") or fields.get("branch")}
+
+
+def branch_state_to_v2(state: SessionState, name: str) -> Json | None:
+    fields = state.updates.get(name)
+    return fields and {"name": fields.get("name") or fields.get("branch")}
+
+
+@pytest.fixture
+def _branches(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "branch_update"
+    kind = UpdateKind(
+        name=name,
+        versions=(1, 2),
+        category=Category.STATE,
+        to_v1=branch_to_v1,
+        to_v2=branch_to_v2,
+        state_to_v1=branch_state_to_v1,
+        state_to_v2=branch_state_to_v2,
+    )
+    monkeypatch.setitem(KINDS, name, kind)
+    monkeypatch.setitem(REDUCERS, name, Reducer(Transcript.replace_state))
+
+
+@pytest.mark.usefixtures("_branches")
+@pytest.mark.parametrize("agent", [1, 2])
+def test_a_new_kind_of_state_is_recorded_and_replayed_like_live(agent: int) -> None:
+    fields = {"branch": "main"} if agent == 1 else {"name": "main"}
+    pairs = {client: send_update(client, agent, "branch_update", fields) for client in (1, 2)}
+    assert pairs[1][1] == {"sessionUpdate": "branch_update", "branch": "main"}
+    assert pairs[2][1] == {"sessionUpdate": "branch_update", "name": "main"}
+    for pair, _ in pairs.values():
+        transcript = recorded(pair)
+        assert [len(turn.items) for turn in transcript.turns] == [1]
+        replays = {1: replay_v1(transcript), 2: replay_v2(transcript.turns, transcript)}
+        for version, updates in replays.items():
+            *_, last = updates
+            assert without(last, "_meta") == pairs[version][1]
+
+
+@pytest.mark.parametrize("versions", [(1,), (2,), (1, 2)])
+def test_a_new_kind_of_state_is_replayed_unchanged_by_default(
+    monkeypatch: pytest.MonkeyPatch, versions: tuple[int, ...]
+) -> None:
+    name = "branch_update"
+    kind = UpdateKind(name=name, versions=versions, category=Category.STATE)
+    monkeypatch.setitem(KINDS, name, kind)
+    assert replayed_states(name) == {it: [name] * (it in versions) for it in (1, 2)}
+
+
 def test_a_handover_notice_in_a_message_is_described_as_a_handover() -> None:
     notice = TranscriptMessage(role=Role.AGENT, seq=1, at_us=1, meta={"rekindle": {}})
     assert view_of(notice).describe(notice) == {"type": "handover"}
+
+
+def test_a_redacted_message_keeps_its_metadata_masked() -> None:
+    meta = {"rekindle": {"restored": "handover"}, "note": f"token {KEY}"}
+    notice = TranscriptMessage(role=Role.AGENT, seq=1, at_us=1, protocol=2, meta=meta)
+    turn = TranscriptTurn(number=1, at_us=1, items=[notice])
+    redact_turn(turn)
+    (masked,) = turn.items
+    assert isinstance(masked, TranscriptMessage)
+    assert view_of(masked).describe(masked) == {"type": "handover"}
+    assert masked.protocol == 2
+    assert masked.meta["rekindle"] == meta["rekindle"]
+    assert KEY not in str(masked.meta)

@@ -9,7 +9,7 @@ from fuzz.__main__ import SEED, bytes_of_seed
 from fuzz.hostile import PATHS, TEXTS, value, written
 from fuzz.seeds import corpus
 from fuzz.targets import TARGETS
-from test_selection import some
+from selection import some
 
 CONVERSATIONS = ("peers", "script")
 WORDS = st.sampled_from([it.encode("utf-8", "replace") for it in (*PATHS, *TEXTS)])

@@ -410,3 +410,9 @@ def test_a_session_that_a_flow_restores_is_in_transition() -> None:
     assert not sessions.is_in_transition("unknown")
     live.memory.advance("restore")
     assert sessions.is_in_transition("s1")
+
+
+def test_a_restore_drops_the_notice_of_an_earlier_handover() -> None:
+    handover = Handover(notice=b"of an agent that has exited")
+    handover.require(history=True)
+    assert handover.notice is None

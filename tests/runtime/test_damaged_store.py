@@ -21,8 +21,10 @@ from rekindle.runtime.recorder import Recorder
 from rekindle.store.address import path_address
 from rekindle.store.sqlite.pending import PendingFile
 from rekindle.store.sqlite.quarantine import reports
+from rekindle.store.sqlite.schema import place
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.store.sqlite.wal import PAGE
+from selection import some
 from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, Client
 from store_damage import (
     ALL,
@@ -35,7 +37,6 @@ from store_damage import (
     lay_down,
     overwrite,
 )
-from test_selection import some
 
 Start = Callable[..., Client]
 
@@ -386,6 +387,23 @@ def test_recovery_stops_after_repeated_damage(report_log: ReportLog) -> None:
     assert report_log.reports.count("saved") == 3
 
 
+@pytest.mark.usefixtures("retry_at_once")
+def test_a_new_session_does_not_get_entries_whose_session_is_lost(
+    store_path: Path, report_log: ReportLog
+) -> None:
+    store_path.parent.mkdir()
+    with SqliteStore(store_path) as store:
+        fill(store, range(5))
+        # A flipped bit in the key of a row moves it to a session that does not exist yet.
+        moved, key = place(6, 1), place(5, 1)
+        store._query("update stretch set place = ? where place = ?", (moved, key))  # noqa: SLF001
+    recorder = recovering_recorder(store_path, report_log)
+    recorder.record([batch := chunks("new", 1, 4)], sync=True)
+    recorder.close()
+    assert b"\n".join(entry.line for entry in entries(store_path, "new")) == batch.data
+    assert report_log.reports[-1] == "recording again"
+
+
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
     path = tmp_path_factory.mktemp("original") / "s.db"
@@ -403,6 +421,7 @@ def _restored() -> Iterator[None]:
 
 
 @settings(deadline=None, max_examples=some(60))
+@example(2558)
 @given(st.integers(0, 2**32))
 def test_recording_continues_after_any_damage(
     original: Original, tmp_path_factory: pytest.TempPathFactory, seed: int

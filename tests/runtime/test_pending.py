@@ -150,7 +150,7 @@ def test_remaining_changes_are_left_to_the_next_process(path: Path, report_log: 
     assert report_log.reports[1:] == [
         f"2 entries wait in {file}, to be recorded when the store works again"
     ]
-    with open_store(path) as store:
+    with open_store(path, create=True) as store:
         assert [entry.line for entry in store.read("s")] == [b"1", b"2", b"3"]
     assert pending_files(path) == []
 
@@ -171,7 +171,7 @@ def test_a_kill_after_catching_up_duplicates_nothing(
     with pytest.raises(KeyboardInterrupt):
         recorder.catch_up()
     assert [it.entries for it in pending_infos(path)] == [1]
-    with open_store(path) as store:
+    with open_store(path, create=True) as store:
         assert [entry.line for entry in store.read("s")] == [b"1", b"2"]
     assert pending_files(path) == []
 
@@ -227,7 +227,7 @@ def test_changes_move_from_memory_to_the_file_in_order(path: Path, report_log: R
             recorder.record(batch(b"%d" % number), sync=True)
         assert [it.entries for it in pending_infos(path)] == [4]
         recorder.close()
-    with open_store(path) as store:
+    with open_store(path, create=True) as store:
         assert [entry.line for entry in store.read("s")] == [b"%d" % n for n in range(1, 6)]
 
 

@@ -33,7 +33,7 @@ from rekindle.model import (
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
 from rekindle.store.sqlite.store import SqliteStore
-from test_selection import some
+from selection import some
 
 NOW = 1_700_000_000_000_000
 

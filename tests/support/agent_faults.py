@@ -17,10 +17,11 @@ from typing import Any, Self
 
 from rekindle.client.process import ProcessExit
 from rekindle.conformance.peer import Peer
-from rekindle.conformance.trace import Json, TraceLine, same_id
+from rekindle.conformance.trace import TraceLine, same_id
 from rekindle.example_agent import LIFECYCLE, Options
 from rekindle.example_agent.agent import Agent
 from rekindle.example_agent.rpc import Connection
+from rekindle.jsonvalue import Json
 
 Fault = Callable[[Json, TraceLine | None, Peer], Iterator[object]]
 Change = Callable[[Json], object]

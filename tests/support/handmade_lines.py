@@ -9,7 +9,8 @@ from rekindle.conformance.digest import DigestItem
 from rekindle.conformance.report import Fault
 from rekindle.conformance.rules.replays import OpeningTrace
 from rekindle.conformance.rules.turns import TurnTrace
-from rekindle.conformance.trace import Exchange, Json, TraceLine, received, sent
+from rekindle.conformance.trace import Exchange, TraceLine, received, sent
+from rekindle.jsonvalue import Json
 
 S = "ses_1"
 

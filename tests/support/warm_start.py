@@ -9,16 +9,19 @@ exit status; only the interpreter's settings are the server's, and its imports a
 
 * `REKINDLE_TESTS=all` is set, so that `.ci/run` tests what users run,
 * the command is not `REKINDLE`, or an option is used that the server does not support,
-* the environment has other settings that Python or a library reads only when it starts, or
-* the test runs as another user than the server.
+* the environment has other settings that Python or a library reads only when it starts,
+* the test runs as another user than the server, or
+* the `subprocess` module of this Python calls its private methods with other arguments.
 """
 
 import atexit
 import fcntl
 import gc
 import importlib
+import inspect
 import io
 import json
+import math
 import os
 import pkgutil
 import select
@@ -30,13 +33,14 @@ import termios
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from test_selection import is_everything
+from selection import is_everything
 
 REKINDLE = (sys.executable, "-m", "rekindle")
 
@@ -50,6 +54,14 @@ _OPTIONS = {
     "stdin", "stdout", "stderr", "bufsize", "text", "errors", "cwd", "env", "start_new_session",
 }  # fmt: skip
 """The options of `subprocess.Popen` that the server supports."""
+_CHILD_ARGUMENTS = (
+    "self", "args", "executable", "preexec_fn", "close_fds", "pass_fds", "cwd", "env",
+    "startupinfo", "creationflags", "shell", "p2cread", "p2cwrite", "c2pread", "c2pwrite",
+    "errread", "errwrite", "restore_signals", "gid", "gids", "uid", "umask", "start_new_session",
+    "process_group",
+)  # fmt: skip
+"""The arguments of `subprocess.Popen._execute_child`, a private method that is overridden here."""
+_PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
 _NOT_FLUSHED = 120
 """The exit code of Python if it cannot write what is left in the buffers of its streams."""
 
@@ -67,6 +79,11 @@ class Popen(subprocess.Popen[Any]):
     With `terminal`, the child starts a session whose controlling terminal is its standard input.
     """
 
+    _order: dict[str, Any] | None = None
+    """The order for the server; None if the process is a new one."""
+    _status = -1
+    """The pipe from which the exit code is read."""
+
     def __init__(
         self,
         args: Sequence[str | bytes | Path],
@@ -74,8 +91,6 @@ class Popen(subprocess.Popen[Any]):
         terminal: bool = False,
         **options: Any,  # noqa: ANN401 - as `subprocess` has them
     ) -> None:
-        self._order: dict[str, Any] | None = None
-        self._status = -1
         if terminal:
             options["start_new_session"] = True
         if _is_supported(args, options):
@@ -90,22 +105,38 @@ class Popen(subprocess.Popen[Any]):
         if self._order is None:
             super()._execute_child(*args)  # type: ignore[misc]
             return
-        cwd, env, pipes, session = args[5], args[6], args[10:16], args[21]
-        environ = os.environ if env is None else env
+        given = dict(zip(_CHILD_ARGUMENTS, (self, *args), strict=True))
+        environ = os.environ if given["env"] is None else given["env"]
         order = self._order | {
-            "cwd": os.fsdecode(cwd or Path.cwd()),
+            "cwd": os.fsdecode(given["cwd"] or Path.cwd()),
             "environ": dict(environ),
-            "session": session,
+            "session": given["start_new_session"],
         }
-        streams = [own if fd == -1 else fd for own, fd in enumerate(pipes[::2])]
-        streams[1:] = [own if fd == -1 else fd for own, fd in ((1, pipes[3]), (2, pipes[5]))]
+        ends = (given["p2cread"], given["c2pwrite"], given["errwrite"])
+        streams = [own if fd == -1 else fd for own, fd in enumerate(ends)]
         self._status, theirs = os.pipe()
         try:
             self.pid = _server().fork(order, [*streams, theirs])
+        except BaseException:
+            self._close_status()
+            raise
         finally:
             os.close(theirs)
         self._child_created = True
-        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+        self._close_pipe_fds(*(given[name] for name in _PIPES))  # type: ignore[attr-defined]
+
+    def __del__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 - as above
+        if self._order is None:
+            super().__del__(*args, **options)  # type: ignore[misc]
+        elif self._status != -1:
+            self._close_status()
+            text = f"process {self.pid} was never waited for"
+            warnings.warn(text, ResourceWarning, stacklevel=2, source=self)
+
+    def _close_status(self) -> None:
+        status, self._status = self._status, -1
+        if status != -1:
+            os.close(status)
 
     def _internal_poll(self, *args: Any, **options: Any) -> int | None:  # noqa: ANN401 - as above
         if self._order is None:
@@ -119,10 +150,13 @@ class Popen(subprocess.Popen[Any]):
             return super()._wait(timeout)  # type: ignore[misc]
         with self._waitpid_lock:  # type: ignore[attr-defined]
             if self.returncode is None:
-                if not select.select([self._status], [], [], timeout)[0]:
+                # Unlike `select`, `poll` accepts file descriptors from 1024 on.
+                poll = select.poll()
+                poll.register(self._status, select.POLLIN)
+                if not poll.poll(None if timeout is None else math.ceil(timeout * 1000)):
                     raise subprocess.TimeoutExpired(self.args, timeout or 0)
                 self.returncode = int(os.read(self._status, 16) or b"-9")
-                os.close(self._status)
+                self._close_status()
         return self.returncode
 
 
@@ -160,9 +194,16 @@ def _is_supported(args: Sequence[object], options: Mapping[str, Any]) -> bool:
         and tuple(args[: len(REKINDLE)]) == REKINDLE
         and {name for name, value in options.items() if value is not None} <= _OPTIONS
         and os.geteuid() == os.getuid()
+        and _child_arguments_here() == _CHILD_ARGUMENTS
         and _read_once(environ) == _read_once_here()
         and (_locale(environ) in _C_LOCALES or _locale(environ).lower().endswith("utf-8"))
     )
+
+
+@cache
+def _child_arguments_here() -> tuple[str, ...]:
+    method: Any = getattr(subprocess.Popen, "_execute_child", None)
+    return tuple(inspect.signature(method).parameters) if method else ()
 
 
 def _read_once(environ: Mapping[str, str]) -> dict[str, str]:
@@ -205,13 +246,24 @@ class _Server:
             )
 
     def fork(self, order: dict[str, Any], fds: list[int]) -> int:
-        """Start a child with these standard streams; return its process id."""
+        """Start a child with these standard streams; return its process id.
+
+        Raises OSError if the server ends even after it was started again.
+        """
         with self._lock:
-            if self._process.poll() is not None:
-                self.close()
-                self._start()
-            socket.send_fds(self._control, [json.dumps(order).encode()], fds)
-            return int(self._control.recv(_MAX_ORDER))
+            if self._process.poll() is None:
+                with suppress(ConnectionError):
+                    return self._send(order, fds)
+            self.close()
+            self._start()
+            return self._send(order, fds)
+
+    def _send(self, order: dict[str, Any], fds: list[int]) -> int:
+        socket.send_fds(self._control, [json.dumps(order).encode()], fds)
+        reply = self._control.recv(_MAX_ORDER)
+        if not reply:
+            raise ConnectionResetError("the server has ended")
+        return int(reply)
 
     def close(self) -> None:
         self._control.close()
@@ -228,12 +280,15 @@ def _serve(control: socket.socket) -> None:
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     statuses: dict[int, int] = {}
+    poll = select.poll()
+    for source in (control.fileno(), woken):
+        poll.register(source, select.POLLIN)
     while True:
-        ready, _, _ = select.select([control, woken], [], [])
+        ready = {fd for fd, _ in poll.poll()}
         if woken in ready:
             os.read(woken, _MAX_ORDER)
             _reap(statuses)
-        if control not in ready:
+        if control.fileno() not in ready:
             continue
         data, fds, _, _ = socket.recv_fds(control, _MAX_ORDER, 4)
         if not data:

@@ -98,3 +98,8 @@ def test_nouns_agree_with_numbers() -> None:
         "1 turn",
         "1,234 turns",
     ]
+
+
+def test_wide_characters_are_cut_whole_from_either_end() -> None:
+    assert cut("日本語", 4) == "日…"
+    assert cut_front("日本語", 4) == "…語"

@@ -419,3 +419,10 @@ def test_a_turn_has_ended_with_its_answer() -> None:
     assert not turn_has_ended([])
     assert not turn_has_ended([chunk("a")])
     assert turn_has_ended([chunk("a"), answer(stopReason="end_turn")])
+
+
+def test_a_plan_of_another_form_is_kept_as_it_came() -> None:
+    plan = {"type": "markdown", "planId": "p", "content": "# Plan"}
+    [only] = fold([update("plan_update", 2, plan=plan)]).turns[0].items
+    assert isinstance(only, OtherItem)
+    assert only.update == {"sessionUpdate": "plan_update", "plan": plan}

@@ -4,6 +4,10 @@ import base64
 import json
 from typing import Any
 
+import pytest
+
+from rekindle.acp.translate.live_v2 import LiveToV2
+from rekindle.acp.update_kinds import KINDS, Category, update_to_v2
 from rekindle.model import Entry, Kind, Side
 from rekindle.transcript.reducer import Transcript, fold
 from rekindle.transcript.replay_v2 import replay_v2
@@ -86,8 +90,19 @@ def test_the_title_is_sent_if_there_is_one() -> None:
     assert replayed(transcript_of()) == []
     (info,) = replayed(transcript_of(), title="T")
     assert (info["sessionUpdate"], info["title"]) == ("session_info_update", "T")
-    compaction = update(sessionUpdate="compaction_update", compactionId="c", status="completed")
-    assert replayed(transcript_of(compaction))[0]["sessionUpdate"] == "compaction_update"
+
+
+OTHER_KINDS = [name for name, kind in KINDS.items() if kind.category is Category.OTHER]
+
+
+@pytest.mark.parametrize("kind", [*OTHER_KINDS, "to_come", "_own"])
+def test_other_updates_of_a_version_1_agent_are_replayed_like_live(kind: str) -> None:
+    sent = update(sessionUpdate=kind, compactionId="c")
+    live, _ = update_to_v2(LiveToV2("x"), sent[1]["params"]["update"])
+    (again,) = replayed(transcript_of(sent))
+    assert {**again, "_meta": None} == {**live, "_meta": None}
+    is_shared = kind in OTHER_KINDS or kind.startswith("_")
+    assert live["sessionUpdate"] == (kind if is_shared else f"_{kind}")
 
 
 def test_an_invalid_made_id_is_ignored() -> None:

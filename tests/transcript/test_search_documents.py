@@ -26,7 +26,7 @@ def text(words: str) -> dict[str, str]:
 
 def words(*items: Any) -> list[str]:  # noqa: ANN401 - as it comes
     return [
-        passage.words
+        passage.text
         for passage in search_documents(TranscriptTurn(number=2, at_us=1, items=list(items)))
     ]
 
@@ -36,12 +36,12 @@ def test_a_document_has_its_place() -> None:
         number=2, at_us=1, items=[said(text("Hello"), role=Role.THOUGHT, id_="m")]
     )
     assert list(search_documents(turn)) == [
-        SearchDocument(turn=2, seq=3, at_us=7, origin="thought", ident="thought:m", words="Hello")  # type: ignore[arg-type]
+        SearchDocument(turn=2, seq=3, at_us=7, kind="thought", ident="thought:m", text="Hello")  # type: ignore[arg-type]
     ]
 
 
 def test_a_title_belongs_to_turn_0() -> None:
-    expected = SearchDocument(turn=0, seq=0, at_us=7, origin=DocumentKind.TITLE, words="A  title")
+    expected = SearchDocument(turn=0, seq=0, at_us=7, kind=DocumentKind.TITLE, text="A  title")
     assert title_document("A \x02title", 7) == expected
 
 

@@ -1,7 +1,13 @@
 import pytest
 from hypothesis import example, given, strategies as st
 
-from rekindle.transcript.titles import MAX_TITLE, shorten, title_from_prompt
+from rekindle.transcript.titles import (
+    MAX_TITLE,
+    fork_title,
+    shorten,
+    title_from_prompt,
+    without_fork_suffix,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,3 +42,8 @@ def test_one_long_word_is_cut_inside() -> None:
 def test_only_the_beginning_of_a_long_prompt_is_read(text: str) -> None:
     title = title_from_prompt([{"type": "text", "text": text}])
     assert title == (shorten(" ".join(text.split())) or None)
+
+
+def test_fork_of_a_fork_has_one_suffix() -> None:
+    assert fork_title("Greeting") == fork_title("Greeting (fork)") == "Greeting (fork)"
+    assert without_fork_suffix("Greeting (fork)") == without_fork_suffix("Greeting") == "Greeting"

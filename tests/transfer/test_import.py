@@ -1,7 +1,7 @@
 """Imports from other tools: sessions follow their files, and nothing recorded here is lost."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from claude_files import SESSION, ClaudeFile, forked, said
 from recorded_sessions import answered, asked, look
-from rekindle.importers.base import EntryCounts, ImportNotes
+from rekindle.importers.base import EntryCounts, ImportNotes, SourceSession
 from rekindle.importers.claude.session import IMPORTER
 from rekindle.model import (
     UNKNOWN_TO_AGENT,
     AgentIdentity,
+    Change,
     Deleted,
     Entry,
     Kind,
@@ -41,6 +42,13 @@ def file() -> ClaudeFile:
     it = ClaudeFile()
     it.turn(1)
     return it
+
+
+def read_source(path: Path, **fields: object) -> SourceSession:
+    """Return the session of a file, with other values in these fields of its metadata."""
+    (found,) = IMPORTER.find(path, None)
+    (source_session,) = IMPORTER.read(found, ImportNotes())
+    return replace(source_session, incoming=replace(source_session.incoming, **fields))
 
 
 def test_switch_to_another_first_prompt_changes_the_title(
@@ -338,6 +346,43 @@ def test_changed_title_is_imported_and_user_title_is_kept(
     assert store.session(SESSION).title == "Mine"
 
 
+@pytest.mark.parametrize("is_grown", [True, False])
+def test_update_never_writes_a_user_title_of_a_tool(
+    store: Store, file: ClaudeFile, tmp_path: Path, *, is_grown: bool
+) -> None:
+    importer = SessionImporter(store, HOLDER)
+    importer.import_session(read_source(file.write(tmp_path)), NOW)
+    if is_grown:
+        file.turn(2)
+    titles = {TitleSource.AGENT: "Of the tool", TitleSource.USER: "Of the tool's user"}
+    result = importer.import_session(read_source(file.write(tmp_path), titles=titles), NOW)
+    assert result.outcome is (MergeOutcome.EXTENDED if is_grown else MergeOutcome.UNCHANGED)
+    assert store.titles(SESSION) == {
+        TitleSource.PROMPT: "Question 1",
+        TitleSource.AGENT: "Of the tool",
+    }
+
+
+@pytest.mark.parametrize("is_grown", [True, False])
+def test_session_without_folder_gets_folder_and_directories_together(
+    store: Store, file: ClaudeFile, tmp_path: Path, *, is_grown: bool
+) -> None:
+    importer = SessionImporter(store, HOLDER)
+    importer.import_session(read_source(file.write(tmp_path), cwd=None), NOW)
+    if is_grown:
+        file.turn(2)
+    located = read_source(file.write(tmp_path), cwd="/p", directories=("/q",))
+    importer.import_session(located, NOW)
+    session = store.session(SESSION)
+    assert (session.cwd, session.directories) == ("/p", ("/q",))
+    # From then on the session has its own folder, and keeps both.
+    file.turn(3)
+    moved = read_source(file.write(tmp_path), cwd="/elsewhere", directories=("/r",))
+    assert importer.import_session(moved, NOW).outcome is MergeOutcome.EXTENDED
+    session = store.session(SESSION)
+    assert (session.cwd, session.directories) == ("/p", ("/q",))
+
+
 def test_import_keeps_folder_that_was_changed_here(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
@@ -425,6 +470,40 @@ def test_undelete_reimports_purged_session_with_its_agent(
     assert (session.cwd, session.turns) == (first.cwd, first.turns)
 
 
+def test_undelete_of_unchanged_session_is_one_transaction(
+    store: Store, file: ClaudeFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    importer = SessionImporter(store, HOLDER, undelete=True)
+    importer.import_session(read_source(file.write(tmp_path)), NOW)
+    store.write([Deleted(session_id=SESSION, at_us=NOW)])
+    file.put({"type": "ai-title", "aiTitle": "Of the tool"})
+    written: list[Sequence[Change]] = []
+    write = store.write
+
+    def count_write(changes: Sequence[Change], *, sync: bool = False) -> None:
+        written.append(changes)
+        write(changes, sync=sync)
+
+    monkeypatch.setattr(store, "write", count_write)
+    result = importer.import_session(read_source(file.write(tmp_path)), NOW)
+    assert (result.outcome, len(written)) == (MergeOutcome.UNDELETED, 1)
+    session = store.session(SESSION)
+    assert (session.deleted_us, session.title) == (None, "Of the tool")
+
+
+def test_session_is_looked_up_by_agent_session_id_once_per_import(
+    store: Store, file: ClaudeFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up: list[str] = []
+
+    def find_by_agent_id(agent_session_id: str) -> None:
+        looked_up.append(agent_session_id)
+
+    monkeypatch.setattr(store, "find_by_agent_id", find_by_agent_id)
+    SessionImporter(store, HOLDER).import_session(read_source(file.write(tmp_path)), NOW)
+    assert looked_up == [SESSION]
+
+
 def test_session_in_use_is_not_changed(store: Store, file: ClaudeFile, tmp_path: Path) -> None:
     file.write(tmp_path)
     Run(store, tmp_path / ".claude")
@@ -461,6 +540,18 @@ def test_dry_run_predicts_results_and_changes_nothing(
     assert [it.outcome for it in predict_and_import()] == [MergeOutcome.BRANCHED]
 
 
+def test_import_into_session_without_entries_is_new_as_the_dry_run_predicts(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    store.write([Opened(session_id=SESSION, at_us=NOW, cwd="/p")])
+    path = file.write(tmp_path)
+    predicted = Run(store, tmp_path / ".claude", dry_run=True)
+    assert predicted.outcomes == [MergeOutcome.NEW]
+    assert list(store.read(SESSION)) == []
+    assert Run(store, tmp_path / ".claude").results == predicted.results
+    assert list(store.read(SESSION)) == entries_of_file(path)
+
+
 def test_unchanged_file_with_branches_is_not_read_again(store: Store, tmp_path: Path) -> None:
     forked().write(tmp_path)
     assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.NEW] * 3
@@ -493,8 +584,7 @@ def test_new_importer_version_replaces_entries_without_a_branch(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     path = file.write(tmp_path)
-    (found,) = IMPORTER.find(path, None)
-    (source_session,) = IMPORTER.read(found, ImportNotes())
+    source_session = read_source(path)
     importer = SessionImporter(store, HOLDER)
     for version in (1, 2):
         origin = replace(source_session.incoming.origin, version=version)  # type: ignore[type-var]

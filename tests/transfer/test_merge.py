@@ -207,6 +207,7 @@ def test_undelete_restores_purged_session(here: Store, there: Store) -> None:
     here.write([Deleted(session_id="s1", at_us=NOW)])
     here.purge("s1")
     assert outcomes(here, data) == [("deleted", "s1", 0)]
+    assert outcomes(here, data, undelete=True, dry_run=True) == [("new", "s1", 3)]
     assert outcomes(here, data, undelete=True) == [("new", "s1", 3)]
     assert list(here.read("s1")) == list(there.read("s1"))
     assert (here.session("s1").cwd, here.session("s1").deleted_us) == ("/p", None)

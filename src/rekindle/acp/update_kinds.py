@@ -8,16 +8,25 @@ three tables. docs/design/update-kinds.md shows how a kind is added.
 A name that no row has is an unknown kind: it belongs to the history, and is kept as it came.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
-from typing import Any
 
 from msgspec import Struct
 
 from rekindle.acp.translate.live_v1 import LiveToV1
 from rekindle.acp.translate.live_v2 import LiveToV2, NamedMessage
+from rekindle.acp.translate.session_state import (
+    SessionState,
+    StateTranslation,
+    commands_to_replay_v1,
+    commands_to_replay_v2,
+    not_replayed,
+    options_to_replay_v1,
+    options_to_replay_v2,
+    unchanged,
+)
+from rekindle.jsonvalue import Json, without
 
-Json = dict[str, Any]
 ToV1 = Callable[[LiveToV1, Json], list[Json]]
 ToV2 = Callable[[LiveToV2, Json], Json]
 
@@ -53,8 +62,16 @@ class UpdateKind(Struct, frozen=True, kw_only=True):
     """Whether an update adds to an earlier one of the same kind."""
     to_v1: ToV1 = LiveToV1.unknown
     """Translates an update of a version 2 agent for a version 1 client."""
-    to_v2: ToV2 = LiveToV2.unknown_item
+    to_v2: ToV2 = LiveToV2.unknown
     """Translates an update of a version 1 agent for a version 2 client."""
+    state_to_v1: StateTranslation | None = None
+    """Translates the present state for a replay in version 1. Only for the category STATE.
+
+    Without a function the state is replayed unchanged if the version defines the kind, and left
+    out otherwise.
+    """
+    state_to_v2: StateTranslation | None = None
+    """Translates the present state for a replay in version 2, like `state_to_v1`."""
 
 
 def _tool_call_to_v1(live: LiveToV1, update: Json) -> list[Json]:
@@ -121,14 +138,20 @@ _ROWS = [
     ),
     UpdateKind(name="plan", versions=(1,), category=Category.PLAN, to_v2=LiveToV2.plan),
     UpdateKind(name="plan_update", versions=(2,), category=Category.PLAN, to_v1=LiveToV1.plan),
+    # Version 1 has these only for clients that announce them, so `to_v1` leaves them out.
     UpdateKind(
         name="compaction_update",
-        versions=(2,),
+        versions=(1, 2),
         category=Category.OTHER,
-        to_v2=LiveToV2.shared_item,
+        to_v2=LiveToV2.unchanged,
     ),
-    UpdateKind(name="compaction_summary_chunk", versions=(2,), category=Category.OTHER),
-    UpdateKind(name="notice", versions=(2,), category=Category.NOTICE, to_v2=LiveToV2.state),
+    UpdateKind(
+        name="compaction_summary_chunk",
+        versions=(1, 2),
+        category=Category.OTHER,
+        to_v2=LiveToV2.unchanged,
+    ),
+    UpdateKind(name="notice", versions=(1, 2), category=Category.NOTICE, to_v2=LiveToV2.unchanged),
     UpdateKind(
         name="current_mode_update",
         versions=(1,),
@@ -141,6 +164,8 @@ _ROWS = [
         category=Category.STATE,
         to_v1=LiveToV1.config_options,
         to_v2=LiveToV2.config_options,
+        state_to_v1=options_to_replay_v1,
+        state_to_v2=options_to_replay_v2,
     ),
     UpdateKind(
         name="available_commands_update",
@@ -148,28 +173,34 @@ _ROWS = [
         category=Category.STATE,
         to_v1=LiveToV1.available_commands,
         to_v2=LiveToV2.available_commands,
+        state_to_v1=commands_to_replay_v1,
+        state_to_v2=commands_to_replay_v2,
     ),
     UpdateKind(
         name=SESSION_INFO_UPDATE,
         versions=(1, 2),
         category=Category.STATE,
-        to_v1=LiveToV1.same,
-        to_v2=LiveToV2.state,
+        to_v1=LiveToV1.unchanged,
+        to_v2=LiveToV2.unchanged,
     ),
     UpdateKind(
         name="usage_update",
         versions=(1, 2),
         category=Category.STATE,
-        to_v1=LiveToV1.same,
-        to_v2=LiveToV2.state,
+        to_v1=LiveToV1.unchanged,
+        to_v2=LiveToV2.unchanged,
     ),
     UpdateKind(
-        name=STATE_UPDATE, versions=(2,), category=Category.STATE, to_v1=LiveToV1.session_state
+        name=STATE_UPDATE,
+        versions=(2,),
+        category=Category.STATE,
+        to_v1=LiveToV1.session_state,
+        state_to_v2=not_replayed,
     ),
 ]
 
 KINDS: dict[str, UpdateKind] = {row.name: row for row in _ROWS}
-"""The kinds by name. Use `kind_of` to look one up."""
+"""The kinds by name. Use `kind_of` to look one up. The state is replayed in the order of rows."""
 
 _UNKNOWN = UpdateKind(name="", versions=(), category=Category.OTHER)
 
@@ -193,7 +224,24 @@ def update_to_v2(live: LiveToV2, update: Json) -> tuple[Json, NamedMessage | Non
     """
     live.new_message = None
     kind = kind_of(update.get("sessionUpdate"))
+    if kind.category is Category.OTHER:
+        live.end_message()
     return kind.to_v2(live, update), live.new_message
+
+
+def state_updates(state: SessionState, version: int) -> Iterator[Json]:
+    """Yield the updates that report the present state in a version, for a replay."""
+    for kind in KINDS.values():
+        if kind.category is Category.STATE:
+            translate = kind.state_to_v1 if version == 1 else kind.state_to_v2
+            if translate is None:
+                translate = unchanged if version in kind.versions else not_replayed
+            fields = translate(state, kind.name)
+            if fields is not None:
+                named = {"sessionUpdate": kind.name}
+                # The order of the fields is that of release 0.1: the kind comes first in version
+                # 1, and where the recorded update has it in version 2.
+                yield named | without(fields, *named) if version == 1 else fields | named
 
 
 # -- questions about kinds --------------------------------------------------------------------

@@ -51,7 +51,7 @@ def import_bundle(arguments: argparse.Namespace) -> int:
     """
     with BundleReader() as reader:
         _read_bundle(reader, arguments.source)
-        with open_store(locate(arguments.store)) as store:
+        with open_store(locate(arguments.store), create=True) as store:
             merger = Merger(
                 store, lease_holder(), undelete=arguments.undelete, trust=arguments.trust
             )

@@ -14,8 +14,8 @@ from rekindle.composition import open_store
 from rekindle.errors import SessionAmbiguous, SessionDeleted, SessionPurged, StoreMissing
 from rekindle.model import Page, Session, SessionStatus
 from rekindle.store.address import (
-    ADDRESS_HELP,
     StoreAddress,
+    address_help,
     backend_for,
     default_address,
     requested_address,
@@ -33,7 +33,7 @@ _ID_PREFIX = re.compile(r"[A-Za-z]+[-_]")
 
 def add_store_option(parser: argparse.ArgumentParser) -> None:
     """Add the option that selects the store."""
-    parser.add_argument("--store", help=f"which store: {ADDRESS_HELP}")
+    parser.add_argument("--store", help=f"which store: {address_help()}")
 
 
 def add_session(parser: argparse.ArgumentParser) -> None:

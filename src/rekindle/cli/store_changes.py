@@ -18,7 +18,7 @@ from rekindle.errors import (
 from rekindle.model import Change, Opened, Session, Titled, TitleSource
 from rekindle.store.address import StoreAddress, backend_for, locate, store_exists
 from rekindle.store.base import Store
-from rekindle.store.maintenance import space_manager
+from rekindle.store.maintenance import SpaceManager
 
 _MAX_TITLE = 500
 _WRITE_TIMEOUT = 2.0
@@ -29,7 +29,7 @@ def open_for_changing(option: str | None) -> Store:
     address = locate(option)
     if not store_exists(address):
         raise StoreMissing(str(address))
-    return open_store(address)
+    return open_store(address, create=True)
 
 
 def check_not_in_use(store: Store, session: Session) -> None:
@@ -62,11 +62,16 @@ def apply(store: Store, changes: Sequence[Change]) -> None:
 
 
 def overwrite(store: Store, option: str | None, session_ids: Sequence[str]) -> bool:
-    """Overwrite the remaining copies of purged sessions; return whether none is left."""
+    """Overwrite the remaining copies of purged sessions; return whether none is left.
+
+    A store that does not manage its space has no copies that it could overwrite.
+    """
     is_pending = _report_pending(locate(option), session_ids)
+    if not isinstance(store, SpaceManager):
+        return not is_pending
     try:
         with ProgressBar("overwriting what was said") as bar:
-            space_manager(store).scrub(lambda: bar.update(0, None))
+            store.scrub(lambda: bar.update(0, None))
     except StoreUnavailable as error:
         print(
             f"rekindle: {error}: in unused parts of its files copies of what was said may be left;"

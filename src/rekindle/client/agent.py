@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from rekindle.acp import methods
-from rekindle.acp.translate.servers import servers_to_v1, servers_to_v2
+from rekindle.acp.translate.mcp_servers import servers_to_v1, servers_to_v2
 from rekindle.client.dispatcher import SessionDispatcher
 from rekindle.client.handshake import Capability, Handshake
 from rekindle.client.models import AuthMethod, OnPermission, SessionInfo, as_session_info
 from rekindle.client.rpc import RpcResponse
 from rekindle.client.session import ClientSession, SessionChannel
 from rekindle.errors import BadAnswer, SessionBusy, UsageError
-from rekindle.jsonvalue import as_array, as_object, as_str
+from rekindle.jsonvalue import Json, as_array, as_object, as_str
 from rekindle.model import AgentIdentity
 
-Json = dict[str, Any]
 Folder = str | os.PathLike[str]
 Servers = Iterable[Mapping[str, Any]]
 

@@ -1,11 +1,12 @@
 """The events of a turn, and how an update becomes one."""
 
-from typing import Any
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rekindle.acp.terminal_output import decode_bytes
+from rekindle.acp.update_kinds import SESSION_INFO_UPDATE, STATE_UPDATE, Category, kind_of
 from rekindle.client.models import (
     OtherUpdate,
     PermissionRequest,
@@ -14,12 +15,10 @@ from rekindle.client.models import (
     as_plan,
     as_tool_call,
 )
-from rekindle.jsonvalue import as_array, as_object, as_str
+from rekindle.jsonvalue import Json, as_array, as_object, as_str
 from rekindle.transcript import model
 from rekindle.transcript.model import Role
 from rekindle.transcript.reducer import Transcript
-
-Json = dict[str, Any]
 
 # Unread chunks are joined up to this length, so that a slow reader has few events to catch up on.
 _MAX_JOINED_TEXT = 1024
@@ -82,13 +81,13 @@ class PermissionRequested(Struct, frozen=True):
     needs_answer: bool = False
 
 
+SessionField = Literal["title", "mode", "options", "commands", "usage"]
+
+
 class SessionChanged(Struct, frozen=True):
-    """A property of the session has changed.
+    """A property of the session has changed. `field` is its name."""
 
-    `field` is its name: `title`, `mode`, `options`, `commands` or `usage`.
-    """
-
-    field: str
+    field: SessionField
 
 
 class TurnEnded(Struct, frozen=True, kw_only=True):
@@ -117,20 +116,20 @@ Event = (
 )
 
 _CHUNKS = {
-    "agent_message": (MessageChunk, Role.AGENT),
-    "agent_message_chunk": (MessageChunk, Role.AGENT),
-    "agent_thought": (ThoughtChunk, Role.THOUGHT),
-    "agent_thought_chunk": (ThoughtChunk, Role.THOUGHT),
+    Category.AGENT_MESSAGE: (MessageChunk, Role.AGENT),
+    Category.THOUGHT: (ThoughtChunk, Role.THOUGHT),
 }
-_SESSION_FIELDS = {
-    "session_info_update": "title",
+SESSION_FIELDS: dict[str, SessionField] = {
+    SESSION_INFO_UPDATE: "title",
     "current_mode_update": "mode",
     "config_option_update": "options",
     "available_commands_update": "commands",
     "usage_update": "usage",
 }
-_TOOL_CALLS = frozenset({"tool_call", "tool_call_update", "tool_call_content_chunk"})
-_TERMINALS = frozenset({"terminal_update", "terminal_output_chunk"})
+"""The properties of `ClientSession` by the kind of state that changes them.
+
+The event of any other kind of state is an `OtherUpdate`.
+"""
 
 
 def join_chunks(first: Event, second: Event) -> Event | None:
@@ -183,34 +182,45 @@ class EventBuilder:
     def __init__(self, transcript: Transcript, update: Json) -> None:
         self._transcript = transcript
         self._update = update
-        self._kind = as_str(update.get("sessionUpdate")) or ""
+        self._kind = kind_of(update.get("sessionUpdate"))
         self._message_id = as_str(update.get("messageId"))
         self._previous_text = self._read_previous_text()
 
     def _read_previous_text(self) -> str:
         """Return the text of a message that the update is about to replace as a whole."""
-        is_whole = self._kind in _CHUNKS and not self._kind.endswith("_chunk")
+        is_whole = self._kind.category in _CHUNKS and not self._kind.is_chunk
         if not is_whole or "content" not in self._update:
             return ""
-        message = self._transcript.message(_CHUNKS[self._kind][1], self._message_id)
+        _, role = _CHUNKS[self._kind.category]
+        message = self._transcript.message(role, self._message_id)
         return message.text if message is not None else ""
 
     def build(self, seq: int) -> Event | None:
         """Return the event of the update, which is the entry `seq`. None if it changes nothing."""
-        kind, update = self._kind, self._update
-        if kind in _CHUNKS:
-            return self._build_chunk()
-        if kind in _TERMINALS:
-            data = update.get("data") or as_object(update.get("output")).get("data")
-            return TerminalOutput(as_str(update.get("terminalId")) or "", decode_bytes(data))
-        if kind in _SESSION_FIELDS and (kind != "session_info_update" or "title" in update):
-            return SessionChanged(_SESSION_FIELDS[kind])
-        if kind in _TOOL_CALLS or kind in {"plan", "plan_update"}:
-            return latest_change(self._transcript, seq) or OtherUpdate(update)
-        return OtherUpdate(update) if kind != "state_update" else None
+        update = self._update
+        match self._kind.category:
+            case Category.AGENT_MESSAGE | Category.THOUGHT:
+                return self._build_chunk()
+            case Category.TERMINAL:
+                data = update.get("data") or as_object(update.get("output")).get("data")
+                return TerminalOutput(as_str(update.get("terminalId")) or "", decode_bytes(data))
+            case Category.TOOL_CALL | Category.PLAN:
+                return latest_change(self._transcript, seq) or OtherUpdate(update)
+            case Category.STATE:
+                return self._build_state()
+            case _:
+                return OtherUpdate(update)
+
+    def _build_state(self) -> Event | None:
+        name = self._kind.name
+        if name == STATE_UPDATE:
+            return None
+        if name in SESSION_FIELDS and (name != SESSION_INFO_UPDATE or "title" in self._update):
+            return SessionChanged(SESSION_FIELDS[name])
+        return OtherUpdate(self._update)
 
     def _build_chunk(self) -> Event | None:
-        event_type, _ = _CHUNKS[self._kind]
+        event_type, _ = _CHUNKS[self._kind.category]
         content = self._update.get("content")
         if "content" not in self._update:
             return None

@@ -1,6 +1,6 @@
 """The `initialize` request: find out the agent's version, identity and capabilities."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
@@ -11,10 +11,8 @@ from rekindle.acp.translate.initialize import response_to_v2
 from rekindle.client.models import AuthMethod, as_auth_method
 from rekindle.client.rpc import RpcConnection
 from rekindle.errors import AgentRefused, UsageError
-from rekindle.jsonvalue import as_array, as_object
+from rekindle.jsonvalue import Json, as_array, as_object
 from rekindle.model import AgentIdentity
-
-Json = dict[str, Any]
 
 VERSIONS = (1, 2)
 

@@ -14,12 +14,10 @@ from msgspec import Struct
 from rekindle.acp.translate.config import config_id
 from rekindle.acp.translate.tool_calls import call_to_v2
 from rekindle.errors import UsageError
-from rekindle.jsonvalue import as_array, as_object, as_str
+from rekindle.jsonvalue import Json, as_array, as_object, as_str
 from rekindle.text.times import read_iso
 from rekindle.transcript import model
 from rekindle.transcript.model import Role
-
-Json = dict[str, Any]
 
 
 class SessionInfo(Struct, frozen=True, kw_only=True):
@@ -104,7 +102,7 @@ class Message(Struct, frozen=True, kw_only=True):
 
 
 class OtherUpdate(Struct, frozen=True):
-    """An update that has no class of its own, as the agent sent it."""
+    """An update that has no class of its own, as the agent sent it or as version 2 replays it."""
 
     update: Json
 
@@ -232,8 +230,11 @@ OnPermission = Callable[[PermissionRequest], Awaitable[None] | None]
 
 
 def as_items(turns: Iterable[model.TranscriptTurn]) -> Iterator[Item]:
-    """Yield snapshots of the items of turns."""
-    for item in (item for turn in turns for item in turn.items):
+    """Yield snapshots of the items of turns.
+
+    An item of any other class is yielded as the updates that show it to a version 2 client.
+    """
+    for turn, item in ((it, item) for it in turns for item in it.items):
         match item:
             case model.TranscriptMessage():
                 blocks = tuple(item.blocks)
@@ -245,7 +246,8 @@ def as_items(turns: Iterable[model.TranscriptTurn]) -> Iterator[Item]:
             case model.OtherItem():
                 yield OtherUpdate(item.update)
             case _:
-                pass  # gaps and handovers occur only in a store
+                context = model.ReplayContext(terminals={}, turn=turn)
+                yield from map(OtherUpdate, item.replay_v2(context))
 
 
 def as_tool_call(call: model.ToolCallItem) -> ToolCall:

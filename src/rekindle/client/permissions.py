@@ -2,7 +2,6 @@
 
 import asyncio
 from inspect import isawaitable
-from typing import Any
 
 from msgspec import Raw, Struct
 
@@ -13,10 +12,8 @@ from rekindle.client.models import OnPermission, PermissionRequest, as_choices
 from rekindle.client.rpc import RpcConnection
 from rekindle.client.session_record import SessionRecord
 from rekindle.client.turn import TurnStream
-from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
+from rekindle.jsonvalue import Json, as_array, as_object, as_str, decode_object
 from rekindle.model import Kind, Side
-
-Json = dict[str, Any]
 
 
 class _Pending(Struct):

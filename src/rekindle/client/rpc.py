@@ -6,7 +6,6 @@ seen the effects of everything before it, and of nothing after it.
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 from msgspec import UNSET, Raw, Struct
 
@@ -26,9 +25,7 @@ from rekindle.acp.jsonrpc import (
 )
 from rekindle.client.process import ProcessExit
 from rekindle.errors import AgentGone, AgentRefused, AuthRequired, ClientError
-from rekindle.jsonvalue import as_array, as_object, as_str, decode_object, encode
-
-Json = dict[str, Any]
+from rekindle.jsonvalue import Json, as_array, as_object, as_str, decode_object, encode
 
 
 class RpcResponse(Struct, frozen=True):

@@ -32,11 +32,10 @@ from rekindle.errors import (
     SessionClosed,
     UsageError,
 )
-from rekindle.jsonvalue import as_object, as_str, decode_object
+from rekindle.jsonvalue import Json, as_object, as_str, decode_object
 from rekindle.model import Kind, Side
 from rekindle.transcript.reducer import Transcript
 
-Json = dict[str, Any]
 Prompt = str | Sequence[str | Json]
 """A text, or a list of texts and content blocks."""
 

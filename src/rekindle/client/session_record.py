@@ -4,17 +4,14 @@ The reducer of recorded sessions builds the transcript, from the same entries.
 """
 
 import time
-from typing import Any
 
 from rekindle.acp.translate.commands import commands_to_v2
 from rekindle.acp.translate.config import MODE, config_id
 from rekindle.client.models import ConfigOption, SlashCommand, as_command, as_option
-from rekindle.jsonvalue import as_array, as_object, as_str
+from rekindle.jsonvalue import Json, as_array, as_object, as_str, without
 from rekindle.model import Entry, Kind, Side
 from rekindle.transcript.reducer import Transcript
-from rekindle.transcript.replay_v2 import current_options
-
-Json = dict[str, Any]
+from rekindle.transcript.replay_state import current_options
 
 _COMMANDS = "available_commands_update"
 
@@ -73,7 +70,7 @@ class SessionRecord:
     def usage(self) -> Json | None:
         """The fill level of the context and its cost."""
         update = self._state("usage_update")
-        return {name: value for name, value in update.items() if name != "sessionUpdate"} or None
+        return without(update, "sessionUpdate") or None
 
     def is_mode_of_v1(self, option: ConfigOption) -> bool:
         """Return whether an option represents the modes of a version 1 agent."""

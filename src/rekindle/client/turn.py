@@ -11,10 +11,10 @@ from typing import Any, Generic, TypeVar
 
 from rekindle.client.events import Event, PermissionRequested, TurnEnded, join_chunks
 from rekindle.client.models import Item, PermissionRequest, as_items
+from rekindle.jsonvalue import Json
 from rekindle.transcript import model
 from rekindle.transcript.model import Role
 
-Json = dict[str, Any]
 T = TypeVar("T")
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from rekindle.conformance.rules.vocabulary import TOOL_CALLS
-from rekindle.conformance.trace import Json, TraceLine
-from rekindle.jsonvalue import as_array, as_object, as_str, encode
+from rekindle.conformance.trace import TraceLine
+from rekindle.jsonvalue import Json, as_array, as_object, as_str, encode
 
 USER = "user"
 AGENT = "agent"

@@ -13,8 +13,8 @@ from rekindle.acp import methods
 from rekindle.acp.jsonrpc import METHOD_NOT_FOUND
 from rekindle.client.process import ChildProcess, ProcessExit
 from rekindle.conformance.rules import vocabulary
-from rekindle.conformance.trace import Exchange, Json, TraceLine, received, same_id, sent
-from rekindle.jsonvalue import as_array, as_object, as_str
+from rekindle.conformance.trace import Exchange, TraceLine, received, same_id, sent
+from rekindle.jsonvalue import Json, as_array, as_object, as_str
 from rekindle.process import group
 
 # Limits that no agent reaches in a check. Beyond them the agent is killed.

@@ -21,8 +21,8 @@ from rekindle.conformance.rules import responses
 from rekindle.conformance.rules.replays import OpeningTrace
 from rekindle.conformance.rules.turns import TurnTrace
 from rekindle.conformance.rules.vocabulary import CONVERSATION, STATE_UPDATE, USER_MESSAGES
-from rekindle.conformance.trace import Exchange, Json, TraceLine
-from rekindle.jsonvalue import as_array, as_object, as_str
+from rekindle.conformance.trace import Exchange, TraceLine
+from rekindle.jsonvalue import Json, as_array, as_object, as_str
 from rekindle.text.redact.detect import mask
 
 PROMPT = "Reply with one word."

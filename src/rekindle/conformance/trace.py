@@ -1,14 +1,11 @@
 """The lines between client and agent, and views of them. Knows no process."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from msgspec import Struct
 
 from rekindle.acp import methods
-from rekindle.jsonvalue import as_object, as_str, decode, encode
-
-Json = dict[str, Any]
+from rekindle.jsonvalue import Json, as_object, as_str, decode, encode
 
 
 class TraceLine(Struct, frozen=True, eq=False):

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from rekindle.export.content import ToolCallLike
 from rekindle.export.labels import HANDOVER, REMINDER, ChecklistStep, one_line, plan_steps
+from rekindle.jsonvalue import Json
 from rekindle.transcript.model import (
     GapItem,
     HandoverItem,
@@ -25,7 +26,6 @@ from rekindle.transcript.model import (
     TranscriptMessage,
 )
 
-Json = dict[str, Any]
 Mask = Callable[[Any], Any]
 """Returns a JSON value with its secrets masked."""
 
@@ -103,6 +103,8 @@ def _mask_message(message: TranscriptMessage, mask: Mask) -> TranscriptMessage:
         at_us=message.at_us,
         id=message.id,
         made_id=message.made_id,
+        protocol=message.protocol,
+        meta=mask(message.meta),
     )
     masked.replace([mask(block) for block in message.blocks])
     return masked

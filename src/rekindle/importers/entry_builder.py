@@ -5,17 +5,15 @@ nothing that the tool has not recorded, except for the end of a turn, which most
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from rekindle.acp import methods
 from rekindle.importers.base import EntryCounts
+from rekindle.jsonvalue import Json
 from rekindle.model import Entry, Kind, Side
 from rekindle.text.times import in_us, read_iso
-
-Json = dict[str, Any]
 
 MAX_TIME_US = 253_402_300_799_999_999
 """The end of the year 9999. Later times are ignored."""

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from rekindle.errors import AgentNotStarted
 from rekindle.process.deadline import Deadline
 
+TERMINATE_TIMEOUT = 2.0
+"""The time between SIGTERM and SIGKILL, in seconds."""
 _POLL_SECONDS = 0.01
 
 # The exit codes that a shell uses.

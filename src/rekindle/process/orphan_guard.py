@@ -8,6 +8,8 @@ Rekindle would have done. It waits for the grace time, terminates the group, and
 import subprocess
 from contextlib import suppress
 
+from rekindle.process.group import TERMINATE_TIMEOUT
+
 # `sleep` accepts fractions of a second on most systems; elsewhere a pause is one second.
 _SCRIPT = """
 trap '' HUP INT TERM
@@ -22,7 +24,6 @@ kill -s TERM -- "-$group" && wait_for_its_end "$2"
 kill -s KILL -- "-$group"
 """
 _PAUSES_PER_SECOND = 10
-_TERMINATE_TIMEOUT = 2.0
 _DISMISS_TIMEOUT = 1.0
 
 
@@ -30,7 +31,7 @@ class OrphanGuard:
     """Guards the process group of one agent. Create it before the agent is started."""
 
     def __init__(self, grace: float) -> None:
-        pauses = [str(int(it * _PAUSES_PER_SECOND)) for it in (grace, _TERMINATE_TIMEOUT)]
+        pauses = [str(int(it * _PAUSES_PER_SECOND)) for it in (grace, TERMINATE_TIMEOUT)]
         self._process: subprocess.Popen[bytes] | None = None
         # Without a shell there is no guard; everything else works.
         with suppress(OSError):

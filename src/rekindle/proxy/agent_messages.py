@@ -14,7 +14,7 @@ from rekindle.acp.jsonrpc import (
 )
 from rekindle.acp.rewrite import MESSAGE_ID, with_id, with_session_id, with_suffixed_ids
 from rekindle.acp.translate.endings import ending_to_v1
-from rekindle.jsonvalue import as_object, as_str, decode_object, encode
+from rekindle.jsonvalue import as_object, as_str, decode_object, encode, without
 from rekindle.model import UNKNOWN_TO_AGENT, Opened
 from rekindle.proxy.chunk_fast_path import ChunkFastPath
 from rekindle.proxy.flow_scheduler import FlowScheduler
@@ -355,5 +355,5 @@ def _with_allowed_title(live: LiveSession, line: bytes) -> bytes:
     update = as_object(params.get("update"))
     if "title" not in update or live.title.agent_titled(as_str(update["title"])):
         return line
-    rest = {name: value for name, value in update.items() if name != "title"}
+    rest = without(update, "title")
     return encode({**message, "params": {**params, "update": rest}})

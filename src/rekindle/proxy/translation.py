@@ -3,8 +3,6 @@
 Chooses the translation for each message. Nothing here is used when both have the same version.
 """
 
-from typing import Any
-
 from msgspec import Struct
 
 from rekindle.acp import methods
@@ -21,16 +19,14 @@ from rekindle.acp.translate.config import (
 )
 from rekindle.acp.translate.live_v1 import LiveToV1
 from rekindle.acp.translate.live_v2 import LiveToV2, NamedMessage
+from rekindle.acp.translate.mcp_servers import SHARED_TYPES, servers_to_v1, servers_to_v2
 from rekindle.acp.translate.permissions import outcome_to_v1, permission_to_v1, permission_to_v2
-from rekindle.acp.translate.servers import SHARED_TYPES, servers_to_v1, servers_to_v2
 from rekindle.acp.update_kinds import update_to_v1, update_to_v2
-from rekindle.jsonvalue import as_array, as_object, as_str, decode_object, encode
+from rekindle.jsonvalue import Json, as_array, as_object, as_str, decode_object, encode, without
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.validation import invalid
 from rekindle.transcript.reducer import made_permission_id
-
-Json = dict[str, Any]
 
 _RENAMED_TO_V1 = {methods.AUTH_LOGIN: methods.AUTHENTICATE, methods.AUTH_LOGOUT: methods.LOGOUT}
 _RENAMED_TO_V2 = {old: new for new, old in _RENAMED_TO_V1.items()}
@@ -74,7 +70,7 @@ def opening_for_client(conn: ConnectionState, live: LiveSession, result: Json) -
         return _opening_to_v1(conn, live, result) if conn.is_translating else result
     options = options_to_v2(result.get("configOptions"), result.get("modes"))
     translator_to_v2(conn, live).read_options(result)
-    rest = {k: v for k, v in result.items() if k not in {"modes", "models", "configOptions"}}
+    rest = without(result, "modes", "models", "configOptions")
     return {**rest, "configOptions": options} if options else rest
 
 

@@ -8,7 +8,7 @@ from rekindle.acp.jsonrpc import (
     INVALID_REQUEST,
     RESOURCE_NOT_FOUND,
 )
-from rekindle.jsonvalue import as_array, as_object, as_str
+from rekindle.jsonvalue import as_array, as_object, as_str, without
 from rekindle.model import LeaseHolder
 from rekindle.proxy.flow import AgentReply, Refusal
 
@@ -34,14 +34,12 @@ def read_setup(method: str, params: dict[str, Any]) -> dict[str, Any]:
         raise invalid(method, "additionalDirectories", directories, "must be an array of paths")
     for directory in as_array(params.get("additionalDirectories")):
         check_folder(method, "additionalDirectories", directory)
-    hidden = {"sessionId", "replayFrom"}
-    setup = {name: value for name, value in params.items() if name not in hidden}
+    setup = without(params, "sessionId", "replayFrom")
     # The field is required, but many clients omit it, and many agents fail without it.
     if not isinstance(setup.get("mcpServers"), list):
         setup["mcpServers"] = []
     if "rekindle" in as_object(setup.get("_meta")):
-        meta = {name: value for name, value in setup["_meta"].items() if name != "rekindle"}
-        setup["_meta"] = meta
+        setup["_meta"] = without(setup["_meta"], "rekindle")
     return setup
 
 

@@ -53,6 +53,10 @@ class Driver:
         self._on_wake = on_wake
         self._lock = Lock()
         self._outlets: dict[Peer, Outlet] = {}
+        """Used with the lock held."""
+        # Replaced and never changed, so that they can be read without the lock.
+        self._client_outlets: tuple[Outlet, ...] = ()
+        self._agent_outlets: tuple[Outlet, ...] = ()
         self._wake_us: int | None = None
         self._clock = Clock()
 
@@ -60,13 +64,19 @@ class Driver:
 
     def attach_client(self, outlet: Outlet) -> Peer:
         """Add a client connection; return its number."""
-        client = self._engine.add_client()
-        self._outlets[client] = outlet
+        with self._lock:
+            client = self._engine.add_client()
+            self._outlets[client] = outlet
+            self._client_outlets = (*self._client_outlets, outlet)
         return client
 
     def attach_agent(self, outlet: Outlet) -> None:
-        """Send the agent's messages to this outlet from now on."""
+        """Send the agent's messages to this outlet from now on.
+
+        Call it before the first event, or with the lock held, as `start_agent` is called.
+        """
         self._outlets[AGENT] = outlet
+        self._agent_outlets = (outlet,)
 
     @contextmanager
     def exclusive(self) -> Generator[None]:
@@ -90,12 +100,13 @@ class Driver:
                 for other in others:
                     step.to(other).append(lines)
             self._carry_out(step, unterminated=None if is_terminated else peer)
-        for other, outlet in list(self._outlets.items()):
-            if (other == AGENT) != (peer == AGENT):
-                outlet.flush()
-        for other, outlet in list(self._outlets.items()):
-            if (other == AGENT) == (peer == AGENT):
-                outlet.flush_or_wait()
+            # Now, because the step may have started another agent.
+            clients, agents = self._client_outlets, self._agent_outlets
+        receivers, senders = (clients, agents) if peer == AGENT else (agents, clients)
+        for outlet in receivers:
+            outlet.flush()
+        for outlet in senders:
+            outlet.flush_or_wait()
 
     def agent_closed_output(self) -> None:
         """Report to the engine that the agent closed its output. Call it with the lock held."""
@@ -129,7 +140,7 @@ class Driver:
 
     def flush_in_background(self) -> None:
         """Have all queued messages written without blocking the caller."""
-        for outlet in list(self._outlets.values()):
+        for outlet in (*self._client_outlets, *self._agent_outlets):
             outlet.flush_in_background()
 
     # -- state -----------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from queue import Empty, SimpleQueue
 from rekindle.errors import EndlessLine, RekindleError
 from rekindle.model import LeaseHolder
 from rekindle.process.deadline import Deadline
+from rekindle.process.group import TERMINATE_TIMEOUT
 from rekindle.proxy.engine import Engine
 from rekindle.proxy.step import AGENT
 from rekindle.runtime.agent_connection import AgentConnection, start_thread
@@ -25,7 +26,6 @@ from rekindle.runtime.recorder import Recorder
 from rekindle.runtime.signals import ENDING, Signals
 from rekindle.runtime.transports.stdio import StdioTransport
 
-_TERMINATE_TIMEOUT = 2.0
 _EXIT_TIMEOUT_AFTER_CLOSE = 0.2
 _FIRST_MESSAGE_TIMEOUT = 1.0
 _MAX_WAIT = 1.0
@@ -186,8 +186,8 @@ class StdioProxy:
         if not deadline.has_passed:
             return deadline
         self._log.note("the agent did not exit by itself")
-        agent.process.end(_TERMINATE_TIMEOUT)
-        return Deadline(_TERMINATE_TIMEOUT)
+        agent.process.end(TERMINATE_TIMEOUT)
+        return Deadline(TERMINATE_TIMEOUT)
 
     def _wait_for_event(self, deadline: Deadline | None) -> bool:
         """Wait for an event; return whether one came, or the engine was due for a tick."""

@@ -3,7 +3,7 @@
 An address is a path, or a URL whose scheme names the kind of store. Back ends are imported when
 one is asked for: `rekindle run` starts its agent before it loads a store.
 
-Another kind of store is a row in `_BACKENDS`, and a function that parses its addresses.
+A new kind of store is a class that implements `StoreBackend`, and a row in `_BACKENDS`.
 """
 
 import os
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from rekindle.store.search import SearchIndex
 
 VARIABLE = "REKINDLE_STORE"
-ADDRESS_HELP = "a path, sqlite:///relative/path or sqlite:////absolute/path"
-_SQLITE = "sqlite:///"
+_SEPARATOR = "://"
+_PATH_SCHEME = "sqlite"
+"""The kind of store that a plain path names."""
 
 
 class StoreAddress(NamedTuple):
@@ -29,10 +30,34 @@ class StoreAddress(NamedTuple):
     scheme: str
     location: str
     """The part that only the back end understands. For SQLite, it is an absolute path."""
+    label: str = ""
+    """The text for messages, if it is not the location: a URL without its password."""
 
     def __str__(self) -> str:
-        """Return the location, without the scheme."""
-        return self.location
+        """Return the label, or else the location without the scheme."""
+        return self.label or self.location
+
+    @property
+    def as_option(self) -> str:
+        """The address as `--store` takes it."""
+        is_path = self.scheme == _PATH_SCHEME
+        return self.location if is_path else f"{self.scheme}{_SEPARATOR}{self.location}"
+
+
+class StoreKind(NamedTuple):
+    """A row of `_BACKENDS`. It describes a kind of store without importing its back end."""
+
+    parse: Callable[[str], StoreAddress]
+    """Parses the part of an address after `scheme://`, or a location. Raises UsageError."""
+    create_backend: "Callable[[str], StoreBackend]"
+    """Imports the back end, and returns it for a location. Nothing is opened yet."""
+    address_help: str
+    """The form of its addresses, for users."""
+
+
+def address_help() -> str:
+    """Return the forms of all addresses, for users."""
+    return ", ".join(["a path", *(kind.address_help for kind in _BACKENDS.values())])
 
 
 def locate(option: str | None) -> StoreAddress:
@@ -51,30 +76,24 @@ def requested_address(option: str | None) -> StoreAddress | None:
 
 def parse_address(text: str) -> StoreAddress:
     """Parse a path or a URL. Raises UsageError."""
-    if text.startswith(_SQLITE):
-        # As in other tools: three slashes before a relative path, four before an absolute one.
-        text = text.removeprefix(_SQLITE)
-        _check_relative_path(text)
-    elif "://" in text:
-        kind = text.partition("://")[0]
-        raise UsageError(f"unknown kind of store {kind!r}: give {ADDRESS_HELP}")
+    scheme, separator, rest = text.partition(_SEPARATOR)
+    return _kind(scheme).parse(rest) if separator else _parse_path(text)
+
+
+def _kind(scheme: str) -> StoreKind:
+    try:
+        return _BACKENDS[scheme]
+    except KeyError:
+        raise UsageError(f"unknown kind of store {scheme!r}: give {address_help()}") from None
+
+
+def _parse_path(text: str) -> StoreAddress:
     if not text:
-        raise UsageError(f"the store's address has no path: give {ADDRESS_HELP}")
+        raise UsageError(f"the store's address has no path: give {address_help()}")
     try:
         return path_address(Path(text).expanduser().absolute())
     except (RuntimeError, OSError) as error:
         raise UsageError(f"the store's path {text} leads nowhere: {error}") from error
-
-
-def _check_relative_path(path: str) -> None:
-    """Raise UsageError if a relative path leads nowhere, but the same absolute path exists."""
-    relative, absolute = Path(path), Path("/", path)
-    has_parents = len(relative.parts) > 1
-    if has_parents and not relative.parent.is_dir() and absolute.parent.is_dir():
-        raise UsageError(
-            f"{_SQLITE}{path} is a path from the current folder, where there is no folder"
-            f" {relative.parent}: {_SQLITE}{absolute} is the absolute one"
-        )
 
 
 def default_address() -> StoreAddress:
@@ -85,24 +104,31 @@ def default_address() -> StoreAddress:
 
 
 def path_address(path: Path) -> StoreAddress:
-    """Return the address of the store in a file; a symbolic link is followed.
+    """Return the address that a path names; a symbolic link is followed.
 
     SQLite puts its log beside the file itself, and our files must be there too: a store with two
     names would have two locks.
     """
     # A path that cannot be inspected is reported when the store is opened.
     target = os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114
-    return StoreAddress("sqlite", str(target))
+    return StoreAddress(_PATH_SCHEME, str(target))
 
 
 def backend_for(address: StoreAddress) -> "StoreBackend":
-    """Return the back end for an address. Nothing is opened yet."""
-    return _BACKENDS[address.scheme](address.location)
+    """Return the back end for an address. Nothing is opened yet. Raises UsageError."""
+    return _kind(address.scheme).create_backend(address.location)
 
 
 def store_exists(address: StoreAddress) -> bool:
     """Return whether a store is at `address`, even if it is damaged and waits for recovery."""
     return backend_for(address).exists()
+
+
+def can_be_searched(address: StoreAddress) -> bool:
+    """Return whether a store of this kind has a search index."""
+    from rekindle.store.search import SearchBackend  # noqa: PLC0415 - not needed to record
+
+    return isinstance(backend_for(address), SearchBackend)
 
 
 def open_search_index(address: StoreAddress, *, rebuild: bool = False) -> "SearchIndex":
@@ -126,16 +152,47 @@ def maintenance_for(address: StoreAddress) -> "MaintenanceBackend":
 
 
 def is_store_file(path: Path) -> bool:
-    """Return whether a file is a store of some kind. Raises OSError."""
-    from rekindle.store.sqlite.inspect import is_store  # noqa: PLC0415 - seldom needed
+    """Return whether a file is a store that its path names. Raises OSError."""
+    from rekindle.store.base import FileBackend  # noqa: PLC0415 - seldom needed
 
-    return is_store(path)
+    backend = backend_for(path_address(path))
+    return isinstance(backend, FileBackend) and backend.is_store_file()
 
 
-def _sqlite(location: str) -> "StoreBackend":
+# -- kinds of stores -----------------------------------------------------------------------
+
+
+def _parse_sqlite(rest: str) -> StoreAddress:
+    # As in other tools: three slashes before a relative path, four before an absolute one.
+    if not rest.startswith("/"):
+        raise UsageError(f"sqlite://{rest} has too few slashes: give {address_help()}")
+    path = rest.removeprefix("/")
+    _check_relative_path(path)
+    return _parse_path(path)
+
+
+def _check_relative_path(path: str) -> None:
+    """Raise UsageError if a relative path leads nowhere, but the same absolute path exists."""
+    relative, absolute = Path(path), Path("/", path)
+    has_parents = len(relative.parts) > 1
+    if has_parents and not relative.parent.is_dir() and absolute.parent.is_dir():
+        raise UsageError(
+            f"sqlite:///{path} is a path from the current folder, where there is no folder"
+            f" {relative.parent}: sqlite:///{absolute} is the absolute one"
+        )
+
+
+def _create_sqlite(location: str) -> "StoreBackend":
     from rekindle.store.sqlite.backend import SqliteBackend  # noqa: PLC0415 - heavy
 
     return SqliteBackend(Path(location))
 
 
-_BACKENDS: "dict[str, Callable[[str], StoreBackend]]" = {"sqlite": _sqlite}
+_BACKENDS = {
+    "sqlite": StoreKind(
+        parse=_parse_sqlite,
+        create_backend=_create_sqlite,
+        address_help="sqlite:///relative/path or sqlite:////absolute/path",
+    ),
+}
+"""The kinds of stores, by scheme."""

@@ -7,7 +7,7 @@ A store keeps entries and does not understand them. Code that does is injected a
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 from msgspec import Struct
 
@@ -52,16 +52,71 @@ def belong_to_first(ids: Sequence[str]) -> bool:
     return len(ids) < MAX_PREFIX_MATCHES and all(id_.startswith(prefixes) for id_ in ids[1:])
 
 
-class Store(Protocol):
-    """Sessions, their entries, and the leases on them.
+class ReadableStore(Protocol):
+    """The reading part of a store. The public `rekindle.open_store` returns this type.
 
-    Several processes may use one store at the same time. Each opens its own instance and writes
-    through that one only. Any method may be called from any thread. Every method raises
-    StoreUnavailable if the store cannot be used at the moment, StoreDamaged if its contents make no
-    sense, and StoreTooNew if a newer Rekindle has upgraded it.
+    Any method may be called from any thread. Every method raises StoreUnavailable if the store
+    cannot be used at the moment, StoreDamaged if its contents make no sense, and StoreTooNew if a
+    newer Rekindle has upgraded it.
 
     Sessions are listed, and entries are read, in the order that the method names. Where it names
     none, the order is undefined.
+    """
+
+    def read(self, session_id: str, *, after: int = 0) -> Iterator[Entry]:
+        """Yield the entries with a seq greater than `after`, in the order of their seqs.
+
+        The session is read in pieces, so memory stays bounded. Entries that are appended meanwhile
+        may be included. Raises SessionNotFound.
+        """
+        ...
+
+    def session(self, session_id: str) -> Session:
+        """Return one session, also if it is archived or deleted. Raises SessionNotFound."""
+        ...
+
+    def sessions(self, page: Page) -> list[Session]:
+        """Return at most `page.limit` sessions that match `page`, last updated first."""
+        ...
+
+    def find(self, prefix: str) -> Session:
+        """Return the session with this id, or with the only id that starts with `prefix`.
+
+        A purged session is found by its whole id only. Sub-agents and branches, whose ids start
+        with the id of their session, do not make it ambiguous.
+        Raises SessionNotFound, SessionAmbiguous.
+        """
+        ...
+
+    def titles(self, session_id: str) -> dict[TitleSource, str]:
+        """Return the titles of a session by source, outranked ones too. Raises SessionNotFound."""
+        ...
+
+    def statuses(self, session_ids: Sequence[str]) -> dict[str, SessionStatus]:
+        """Return the status of each known session, without reading whole sessions.
+
+        A leased session is LIVE. Another one is INTERRUPTED if its last prompt has no end, as
+        `StoreHooks.turn_has_ended` decides, and IDLE otherwise.
+        """
+        ...
+
+    def overview(self) -> Overview:
+        """Return totals of the whole store, without reading entries."""
+        ...
+
+    def close(self) -> None:
+        """Release the leases that were acquired by this instance, and all resources."""
+        ...
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...
+
+
+class Store(ReadableStore, Protocol):
+    """Sessions, their entries, and the leases on them.
+
+    Several processes may use one store at the same time. Each opens its own instance and writes
+    through that one only. Threads and exceptions are as in `ReadableStore`.
     """
 
     # -- writing ---------------------------------------------------------------------------
@@ -123,32 +178,7 @@ class Store(Protocol):
         """Forget how many changes of `token` were applied. Call it after its file is removed."""
         ...
 
-    # -- reading ---------------------------------------------------------------------------
-
-    def read(self, session_id: str, *, after: int = 0) -> Iterator[Entry]:
-        """Yield the entries with a seq greater than `after`, in the order of their seqs.
-
-        The session is read in pieces, so memory stays bounded. Entries that are appended meanwhile
-        may be included. Raises SessionNotFound.
-        """
-        ...
-
-    def session(self, session_id: str) -> Session:
-        """Return one session, also if it is archived or deleted. Raises SessionNotFound."""
-        ...
-
-    def sessions(self, page: Page) -> list[Session]:
-        """Return at most `page.limit` sessions that match `page`, last updated first."""
-        ...
-
-    def find(self, prefix: str) -> Session:
-        """Return the session with this id, or with the only id that starts with `prefix`.
-
-        A purged session is found by its whole id only. Sub-agents and branches, whose ids start
-        with the id of their session, do not make it ambiguous.
-        Raises SessionNotFound, SessionAmbiguous.
-        """
-        ...
+    # -- more to read ----------------------------------------------------------------------
 
     def find_by_agent_id(self, agent_session_id: str) -> str | None:
         """Return the id of the session that an agent knows, or has known, by this id.
@@ -173,16 +203,8 @@ class Store(Protocol):
         """
         ...
 
-    def titles(self, session_id: str) -> dict[TitleSource, str]:
-        """Return the titles of a session by source, outranked ones too. Raises SessionNotFound."""
-        ...
-
     def imported(self) -> Iterator[ImportedSession]:
         """Yield all sessions that have an origin, deleted ones too."""
-        ...
-
-    def overview(self) -> Overview:
-        """Return totals of the whole store, without reading entries."""
         ...
 
     # -- leases ----------------------------------------------------------------------------
@@ -207,14 +229,6 @@ class Store(Protocol):
 
     def release_leases(self, holder: LeaseHolder, session_id: str | None = None) -> None:
         """Release the lease of one session, or all leases, if they are held by `holder`."""
-        ...
-
-    def statuses(self, session_ids: Sequence[str]) -> dict[str, SessionStatus]:
-        """Return the status of each known session, without reading whole sessions.
-
-        A leased session is LIVE. Another one is INTERRUPTED if its last prompt has no end, as
-        `StoreHooks.turn_has_ended` decides, and IDLE otherwise.
-        """
         ...
 
     def continue_from(self, former: Self) -> None:
@@ -246,13 +260,6 @@ class Store(Protocol):
     def erase(self, session_id: str) -> None:
         """Remove a session without a tombstone. Does nothing if it does not exist."""
         ...
-
-    def close(self) -> None:
-        """Release the leases that were acquired by this instance, and all resources."""
-        ...
-
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *_: object) -> None: ...
 
 
 class ReplacedStore(Protocol):
@@ -354,8 +361,8 @@ class PendingInfo(Struct, frozen=True):
 class StoreBackend(Protocol):
     """The storage at one address, not opened yet. Every kind of store has one.
 
-    With a search index it is a `SearchBackend` as well. If it supports diagnosis and recovery, it
-    is a `MaintenanceBackend`.
+    It need not be a file. With a search index it is a `SearchBackend` as well. If it supports
+    diagnosis and recovery, it is a `MaintenanceBackend`.
     """
 
     def exists(self) -> bool:
@@ -377,4 +384,13 @@ class StoreBackend(Protocol):
 
     def pending(self) -> list[PendingInfo]:
         """Return the pending changes of all processes, without changing anything."""
+        ...
+
+
+@runtime_checkable
+class FileBackend(Protocol):
+    """A back end whose store is one file."""
+
+    def is_store_file(self) -> bool:
+        """Return whether the file is a store of this kind, damaged or not. Raises OSError."""
         ...

@@ -31,7 +31,7 @@ class SearchHit(Struct, frozen=True, kw_only=True):
     turn: int
     seq: int
     at_us: int
-    origin: DocumentKind
+    kind: DocumentKind
     score: float
     text: str
     matches: list[Span]

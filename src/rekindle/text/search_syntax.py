@@ -17,7 +17,7 @@ _LAST_WORD = re.compile(r"[^\W_]{2,}$")
 class Term(Struct, frozen=True):
     """A word or a phrase that must, or must not, occur."""
 
-    words: str
+    text: str
     is_prefix: bool = False
     """Whether the last word is only the beginning of a word."""
     is_excluded: bool = False
@@ -36,17 +36,17 @@ def parse(typed: str) -> list[Term]:
 
 
 def _term(match: re.Match[str]) -> Term | None:
-    words, minus, star = match["phrase"], match["minus"], match["star"]
-    if words is None:
-        words = match["plain"]
-        minus = words[0] == "-" and words[1:2].isalnum()
-        star = words.endswith("*")
-        words = words[bool(minus) :].removesuffix("*")
-    if not any(map(str.isalnum, words)):
+    text, minus, star = match["phrase"], match["minus"], match["star"]
+    if text is None:
+        text = match["plain"]
+        minus = text[0] == "-" and text[1:2].isalnum()
+        star = text.endswith("*")
+        text = text[bool(minus) :].removesuffix("*")
+    if not any(map(str.isalnum, text)):
         return None
-    is_prefix = bool(star) and _LAST_WORD.search(words) is not None
+    is_prefix = bool(star) and _LAST_WORD.search(text) is not None
     return Term(
-        words=split_unspaced(words),
+        text=split_unspaced(text),
         is_prefix=is_prefix,
         is_excluded=bool(minus),
         is_too_short=bool(star) and not is_prefix,

@@ -24,7 +24,7 @@ from rekindle.acp.terminal_output import Terminal
 from rekindle.acp.text_chunk import read_text_chunk
 from rekindle.acp.translate.config import MODE, mode_option
 from rekindle.acp.update_kinds import KINDS, Category, kind_of
-from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
+from rekindle.jsonvalue import Json, as_array, as_object, as_str, decode_object, without
 from rekindle.model import Entry, Kind, Side
 from rekindle.transcript import terminals
 from rekindle.transcript.model import (
@@ -41,8 +41,6 @@ from rekindle.transcript.model import (
     outcome_label,
     reports_agent_exit,
 )
-
-Json = dict[str, Any]
 
 _MAX_OPEN_PROMPTS = 4
 """The number of last turns whose prompt an echo may belong to."""
@@ -379,7 +377,7 @@ class Transcript:
             self._tool_calls[call_id] = call
             self.turn_for(entry).items.append(call)
         call.last_seq, self.latest = entry.seq, call
-        fields = {k: v for k, v in update.items() if k not in {"sessionUpdate", "toolCallId"}}
+        fields = without(update, "sessionUpdate", "toolCallId")
         for name in [name for name, value in fields.items() if value is None]:
             del fields[name]
             if entry.protocol > 1:
@@ -425,7 +423,8 @@ class Transcript:
         if plan is None:
             plan = PlanItem(seq=entry.seq, at_us=entry.at_us, entries=[])
             items.append(plan)
-        self._replace_plan(plan, entry, update.get("entries"), _without(update, "entries"))
+        rest = without(update, "sessionUpdate", "entries")
+        self._replace_plan(plan, entry, update.get("entries"), rest)
 
     def add_plan_update(self, entry: Entry, update: Json) -> None:
         """Fold a plan of version 2, by its id. Other forms of plans are kept as they came."""
@@ -439,7 +438,8 @@ class Transcript:
             plan = PlanItem(seq=entry.seq, at_us=entry.at_us, entries=[], id=plan_id)
             self._plans[plan_id] = plan
             self.turn_for(entry).items.append(plan)
-        self._replace_plan(plan, entry, fields.get("entries"), _without(update, "plan"))
+        rest = without(update, "sessionUpdate", "plan")
+        self._replace_plan(plan, entry, fields.get("entries"), rest)
 
     def _replace_plan(self, plan: PlanItem, entry: Entry, entries: object, rest: Json) -> None:
         plan.last_seq, self.latest = entry.seq, plan
@@ -524,9 +524,9 @@ class Transcript:
 
     def add_outcome(self, entry: Entry) -> None:
         """Fold the answer to a permission request."""
-        asked = self._requests.permissions.pop(_key(entry), None)
-        if asked is not None:
-            call, params = asked
+        request = self._requests.permissions.pop(_key(entry), None)
+        if request is not None:
+            call, params = request
             result = as_object((decode_object(entry.line) or {}).get("result"))
             outcome = as_object(result.get("outcome"))
             call.outcome = outcome_label(outcome, as_array(params.get("options")))
@@ -621,11 +621,6 @@ def _merge_meta(known: Json, meta: object, entry: Entry) -> Json:
         for name in removed:
             del known[name]
     return known
-
-
-def _without(update: Json, name: str) -> Json:
-    """Return the fields of an update without its kind and without this one."""
-    return {k: v for k, v in update.items() if k not in {"sessionUpdate", name}}
 
 
 def _key(entry: Entry) -> Hashable:

@@ -9,21 +9,9 @@ place in the record, so it stays the same.
 
 from collections.abc import Iterable, Iterator
 
-from rekindle.acp.translate.commands import commands_to_v1
-from rekindle.acp.translate.config import options_to_v1
-from rekindle.acp.update_kinds import SESSION_INFO_UPDATE
-from rekindle.jsonvalue import as_object
 from rekindle.transcript.model import ReplayContext, Terminals, TranscriptTurn, Update
 from rekindle.transcript.reducer import Transcript
-
-_STATE_KINDS = (
-    "current_mode_update",
-    "config_option_update",
-    "available_commands_update",
-    SESSION_INFO_UPDATE,
-    "usage_update",
-)
-"""The updates of the present state, in the order in which they are replayed."""
+from rekindle.transcript.replay_state import mark_replayed, replay_state
 
 
 def replay_v1(
@@ -43,26 +31,7 @@ def replay_v1(
     for turn in transcript.turns if turns is None else turns:
         is_going_on = is_running and turn.number == last
         yield from _replay_turn(turn, transcript.terminals, is_going_on=is_going_on)
-    state = dict(transcript.state)
-    if title is not None:
-        info = as_object(state.get(SESSION_INFO_UPDATE))
-        state[SESSION_INFO_UPDATE] = {**info, "title": title}
-    for kind in _STATE_KINDS:
-        if kind in state:
-            fields = {k: v for k, v in state[kind].items() if k != "sessionUpdate"}
-            fields = _state_to_v1(kind, fields, with_booleans=with_booleans)
-            yield mark_replayed({"sessionUpdate": kind, **fields})
-
-
-def _state_to_v1(kind: str, fields: Update, *, with_booleans: bool) -> Update:
-    match kind:
-        case "config_option_update":
-            options = options_to_v1(fields.get("configOptions"), with_booleans=with_booleans)
-            return {**fields, "configOptions": options}
-        case "available_commands_update":
-            return {**fields, "availableCommands": commands_to_v1(fields.get("availableCommands"))}
-        case _:
-            return fields
+    yield from replay_state(transcript, 1, title=title, with_booleans=with_booleans)
 
 
 def _replay_turn(
@@ -79,10 +48,3 @@ def _replay_turn(
     if last is not None:
         is_interrupted = turn.was_cut_off and not is_going_on
         yield mark_replayed(last, **({"interrupted": True} if is_interrupted else {}))
-
-
-def mark_replayed(update: Update, **more: object) -> Update:
-    """Return an update with `_meta.rekindle.replayed`, and these other values."""
-    meta = as_object(update.get("_meta"))
-    ours = {**as_object(meta.get("rekindle")), "replayed": True, **more}
-    return {**update, "_meta": {**meta, "rekindle": ours}}

@@ -6,12 +6,9 @@ sent before the first tool call that shows it.
 
 from collections.abc import Iterator
 
-from rekindle.acp.translate.commands import commands_to_v2
-from rekindle.acp.translate.config import options_to_v2
-from rekindle.jsonvalue import as_object
 from rekindle.transcript.model import ReplayContext, TranscriptTurn, Update
 from rekindle.transcript.reducer import Transcript
-from rekindle.transcript.replay_v1 import mark_replayed
+from rekindle.transcript.replay_state import mark_replayed, replay_state
 
 
 def replay_v2(
@@ -36,34 +33,4 @@ def replay_v2(
         )
         for item in turn.items:
             yield from map(mark_replayed, item.replay_v2(context))
-    yield from map(mark_replayed, state_updates(transcript, title))
-
-
-def state_updates(transcript: Transcript, title: str | None = None) -> Iterator[Update]:
-    """Yield the updates of the present state, except whether the agent is working."""
-    state = transcript.state
-    options = current_options(transcript)
-    if options:
-        yield {"sessionUpdate": "config_option_update", "configOptions": options}
-    if "available_commands_update" in state:
-        known = state["available_commands_update"]
-        commands = commands_to_v2(known.get("availableCommands"))
-        yield {**known, "sessionUpdate": "available_commands_update", "availableCommands": commands}
-    if title is not None or "session_info_update" in state:
-        yield {
-            **as_object(state.get("session_info_update")),
-            "sessionUpdate": "session_info_update",
-            **({} if title is None else {"title": title}),
-        }
-    if "usage_update" in state:
-        yield {**state["usage_update"], "sessionUpdate": "usage_update"}
-
-
-def current_options(transcript: Transcript) -> list[Update]:
-    """Return the options with their present values. The modes are one of them."""
-    modes = dict(as_object(transcript.offered.get("modes")))
-    mode = transcript.current_mode
-    if mode is not None:
-        modes["currentModeId"] = mode
-    options = transcript.config_options
-    return options_to_v2(options, modes)
+    yield from replay_state(transcript, 2, title=title)

@@ -25,13 +25,13 @@ def search_documents(turn: TranscriptTurn) -> Iterator[SearchDocument]:
                 turn=turn.number,
                 seq=item.seq,
                 at_us=item.at_us,
-                origin=found.kind,
+                kind=found.kind,
                 ident=None if found.id is None else f"{found.kind}:{found.id}",
-                words=_CONTROL_CHARACTERS.sub(" ", found.text),
+                text=_CONTROL_CHARACTERS.sub(" ", found.text),
             )
 
 
 def title_document(title: str, at_us: int) -> SearchDocument:
     """Return the document of a session's title, which counts as turn 0."""
     text = _CONTROL_CHARACTERS.sub(" ", title)
-    return SearchDocument(turn=0, seq=0, at_us=at_us, origin=DocumentKind.TITLE, words=text)
+    return SearchDocument(turn=0, seq=0, at_us=at_us, kind=DocumentKind.TITLE, text=text)

@@ -1,13 +1,11 @@
 """Fold the output of terminals, which the client or the agent may report."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from rekindle.acp.terminal_output import Terminal, decode_bytes
-from rekindle.jsonvalue import as_array, as_object, as_str
+from rekindle.jsonvalue import Json, as_array, as_object, as_str
 from rekindle.transcript.model import ToolCallItem
 
-Json = dict[str, Any]
 Terminals = dict[str, Terminal]
 
 

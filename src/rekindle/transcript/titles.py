@@ -1,10 +1,13 @@
-"""Derive the title of a session from its first prompt."""
+"""Derive the titles of sessions from first prompts, and those of forks from their parents."""
 
 from typing import Any
 
 from rekindle.jsonvalue import as_object, as_str
 
 MAX_TITLE = 80
+DEFAULT_TITLE = "Session"
+"""The title that the title of a fork is made from if its parent has none."""
+_FORK_SUFFIX = " (fork)"
 
 
 def title_from_prompt(blocks: list[Any]) -> str | None:
@@ -26,3 +29,13 @@ def shorten(title: str) -> str:
     cut = title[: MAX_TITLE - 1]
     head, space, _ = cut.rpartition(" ")
     return (head if space and len(head) > MAX_TITLE // 2 else cut) + "…"
+
+
+def fork_title(parent_title: str) -> str:
+    """Return the title of a fork. A fork of a fork has the suffix only once."""
+    return without_fork_suffix(parent_title) + _FORK_SUFFIX
+
+
+def without_fork_suffix(title: str) -> str:
+    """Return a title without the suffix that `fork_title` adds."""
+    return title.removesuffix(_FORK_SUFFIX)

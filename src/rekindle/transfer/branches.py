@@ -34,11 +34,10 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store.base import Store
+from rekindle.transcript.titles import DEFAULT_TITLE, fork_title
 
 _BRANCH_MARK = "~"
 _BRANCH_ID = re.compile(rf"(.+){_BRANCH_MARK}[0-9a-f]{{12}}", re.DOTALL)
-_TITLE_SUFFIX = " (fork)"
-_DEFAULT_TITLE = "Session"
 
 
 # -- comparison -----------------------------------------------------------------------------
@@ -101,16 +100,9 @@ def session_of_branch(branch_id: str) -> str | None:
 
 def as_branch(incoming: IncomingSession, branch_id: str, parent_id: str | None) -> IncomingSession:
     """Return an incoming session as a branch, with titles that show it."""
-    titles = incoming.titles or {TitleSource.PROMPT: _DEFAULT_TITLE}
-    marked = {
-        source: without_branch_suffix(title) + _TITLE_SUFFIX for source, title in titles.items()
-    }
+    titles = incoming.titles or {TitleSource.PROMPT: DEFAULT_TITLE}
+    marked = {source: fork_title(title) for source, title in titles.items()}
     return replace(incoming, id=branch_id, parent_id=parent_id, titles=marked)
-
-
-def without_branch_suffix(title: str) -> str:
-    """Return a title without the suffix that `as_branch` adds."""
-    return title.removesuffix(_TITLE_SUFFIX)
 
 
 def shown_title(incoming: IncomingSession) -> str:

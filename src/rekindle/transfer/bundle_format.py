@@ -91,7 +91,8 @@ def bundle_lines(sessions: Iterable[BundledSession]) -> Iterator[bytes]:
 def _session_lines(
     session: Session, titles: dict[TitleSource, str], entries: Iterable[Entry]
 ) -> Iterator[bytes]:
-    yield _encode(SessionLine(session=_incoming(session, titles), entries=session.last_seq)) + b"\n"
+    incoming = IncomingSession.from_session(session, titles)
+    yield _encode(SessionLine(session=incoming, entries=session.last_seq)) + b"\n"
     seq = 0
     for entry in entries:
         if entry.seq > session.last_seq:
@@ -100,23 +101,6 @@ def _session_lines(
         seq = entry.seq
     if seq != session.last_seq:
         raise BadBundle(f"session {session.id} was removed meanwhile: nothing is exported")
-
-
-def _incoming(session: Session, titles: dict[TitleSource, str]) -> IncomingSession:
-    return IncomingSession(
-        id=session.id,
-        created_us=session.created_us,
-        agent_session_id=session.agent_session_id,
-        agent=session.agent,
-        cwd=session.cwd,
-        directories=session.directories,
-        titles=titles,
-        parent_id=session.parent_id,
-        # A failing store may have lost entries that were counted.
-        turns=min(session.turns, session.last_seq),
-        messages=min(session.messages, session.last_seq),
-        origin=session.origin,
-    )
 
 
 def _entry_line(entry: Entry) -> EntryLine:

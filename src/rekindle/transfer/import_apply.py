@@ -27,7 +27,6 @@ from rekindle.model import (
     LeaseHolder,
     Opened,
     Session,
-    TitleSource,
 )
 from rekindle.store.base import Store
 from rekindle.transfer.batch_writer import BatchWriter
@@ -48,6 +47,7 @@ from rekindle.transfer.merge import (
     Merger,
     MergeResult,
     UpdatePlan,
+    new_titles,
 )
 from rekindle.transfer.reconcile import (
     NOTHING_NEW,
@@ -94,7 +94,7 @@ class ToolCopy(Struct, frozen=True):
     def plan(self, store: Store, known: Session, at_us: int) -> MergePlan:
         """Follow the file, unless the session was continued here."""
         if known.deleted_us is None and _is_same_content(known, self.incoming):
-            return KeepPlan(_metadata_changes(store, known, self.incoming, at_us))
+            return KeepPlan(_metadata_changes(store, known, self, at_us))
         source = replace(
             self, source_session=with_recorded_prefix(store, known, self.source_session)
         )
@@ -117,7 +117,7 @@ class ToolCopy(Struct, frozen=True):
             must_update = False
         if must_update:
             return UpdatePlan(source, comparison.common, comparison.ours)
-        return KeepPlan(_metadata_changes(store, known, source.incoming, at_us))
+        return KeepPlan(_metadata_changes(store, known, source, at_us))
 
     def writer(
         self, changes: list[Change], at_us: int, known: Session | None = None, common: int = 0
@@ -174,7 +174,7 @@ class SessionImporter:
             parent = find_session(self._store, incoming.parent_id)
             if parent is not None and self._merger.is_excluded(parent):
                 return MergeResult(MergeOutcome.DELETED, incoming.id)
-        return self._merger.merge(copy, at_us)
+        return self._merger.merge_resolved(copy, at_us)
 
     def import_branches(
         self,
@@ -231,27 +231,24 @@ def _is_same_content(known: Session, incoming: IncomingSession) -> bool:
     return (ours.tool, ours.path, ours.sha256, ours.version) == same
 
 
-def _metadata_changes(
-    store: Store, known: Session, incoming: IncomingSession, at_us: int
-) -> list[Change]:
+def _metadata_changes(store: Store, known: Session, source: ToolCopy, at_us: int) -> list[Change]:
     """Return the folder if it was unknown, the new checksum of the file, and new titles."""
+    incoming = source.incoming
     theirs = incoming.origin
     changes: list[Change] = []
     if known.cwd is None and incoming.cwd is not None:
-        changes.append(Opened(session_id=known.id, at_us=at_us, cwd=incoming.cwd))
+        opened = Opened(
+            session_id=known.id, at_us=at_us, cwd=incoming.cwd, directories=incoming.directories
+        )
+        changes.append(opened)
     if theirs is not None:
         ours = known.origin or replace(theirs, entries=0, settled=0, stamp="")
         origin = replace(ours, sha256=theirs.sha256)
         if ours.path == theirs.path and origin != known.origin:
             changes.append(Imported(session_id=known.id, at_us=at_us, origin=origin))
     if is_only_from_file(known, incoming):
-        ours = store.titles(known.id)
-        new = {
-            source: title
-            for source, title in incoming.titles.items()
-            if source is not TitleSource.USER and ours.get(source) != title
-        }
-        changes += title_changes(known.id, incoming.created_us, new)
+        titles = new_titles(source, store.titles(known.id))
+        changes += title_changes(known.id, incoming.created_us, titles)
     return changes
 
 

@@ -125,7 +125,7 @@ def _title(session: StaleSession) -> SearchDocument | None:
 
 
 def _size(documents: list[SearchDocument]) -> int:
-    return sum(len(document.words) + _CHARACTERS_PER_DOCUMENT for document in documents)
+    return sum(len(document.text) + _CHARACTERS_PER_DOCUMENT for document in documents)
 
 
 def _read(

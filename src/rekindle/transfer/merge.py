@@ -36,6 +36,7 @@ from rekindle.model import (
     Truncated,
 )
 from rekindle.store.base import Store
+from rekindle.transcript.titles import without_fork_suffix
 from rekindle.transfer.batch_writer import BatchWriter
 from rekindle.transfer.branches import (
     AbandonedBranches,
@@ -45,7 +46,6 @@ from rekindle.transfer.branches import (
     find_session,
     session_of_branch,
     title_changes,
-    without_branch_suffix,
 )
 
 _MAX_ATTEMPTS = 100
@@ -147,6 +147,21 @@ class UpdatePlan(Struct, frozen=True):
 MergePlan = KeepPlan | BranchPlan | UpdatePlan
 
 
+def new_titles(source: MergeSource, ours: dict[TitleSource, str]) -> dict[TitleSource, str]:
+    """Return the titles of a copy that its session gets, given the titles that the session has.
+
+    A title that the user gave here is kept. A title that the user gave elsewhere is accepted from
+    a recorded copy, if the session has none. It is never accepted from the file of a tool: the
+    session follows its file, but the user's title belongs to the user of this store.
+    """
+    titles = {
+        kind: title for kind, title in source.incoming.titles.items() if ours.get(kind) != title
+    }
+    if source.is_agents_record or TitleSource.USER in ours:
+        titles.pop(TitleSource.USER, None)
+    return titles
+
+
 class RecordedCopy(Struct, frozen=True):
     """A copy that another store recorded, as a bundle has it. It is written in one transaction.
 
@@ -183,7 +198,7 @@ class RecordedCopy(Struct, frozen=True):
         if all(diverging_branch_id(session_id, entry) != branch_id for entry in entries):
             return self
         titles = {
-            source: without_branch_suffix(title) for source, title in self.incoming.titles.items()
+            source: without_fork_suffix(title) for source, title in self.incoming.titles.items()
         }
         return self.with_incoming(
             replace(self.incoming, id=session_id, parent_id=None, titles=titles)
@@ -262,7 +277,10 @@ class Merger:
 
     def merge(self, source: MergeSource, at_us: int) -> MergeResult:
         """Merge one copy. Raises SessionInUse, StoreUnavailable."""
-        source = source.resolve(self._store)
+        return self.merge_resolved(source.resolve(self._store), at_us)
+
+    def merge_resolved(self, source: MergeSource, at_us: int) -> MergeResult:
+        """Merge one copy that has the id of its session in the store already, as `merge` does."""
         whole = source.incoming
         target, parent = whole.id, whole.parent_id
         undeleted: MergeResult | None = None
@@ -281,7 +299,8 @@ class Merger:
                 plan = copy.plan(self._store, known, at_us)
                 if isinstance(plan, BranchPlan):
                     # The session itself is wanted back too, beside the branch.
-                    undeleted = self._undelete_session(known, at_us) or undeleted
+                    if known.deleted_us is not None:
+                        undeleted = self._keep(known, at_us, [])
                     target = diverging_branch_id(whole.id, plan.first_different)
                     parent = known.id
                     continue
@@ -328,10 +347,7 @@ class Merger:
     ) -> MergeResult | None:
         if isinstance(plan, UpdatePlan):
             return self._update(plan, known, at_us)
-        undeleted = self._undelete_session(known, at_us)
-        if plan.changes and not self._dry_run:
-            self._store.write(plan.changes, sync=True)
-        return undeleted or MergeResult(MergeOutcome.UNCHANGED, known.id)
+        return self._keep(known, at_us, plan.changes)
 
     def _update(self, plan: UpdatePlan, known: Session, at_us: int) -> MergeResult | None:
         """Write the entries that a session lacks; return None if the session has changed since."""
@@ -347,7 +363,8 @@ class Merger:
                 at_us=at_us,
                 agent_session_id=self._agent_session_id(source, known),
                 agent=None if is_agent_kept else self._local_agent(source, known),
-                # The user may have moved the session to another folder.
+                # The user may have moved the session to another folder. The directories belong to
+                # the folder, so both come from the same side.
                 cwd=None if is_located else incoming.cwd,
                 directories=None if is_located else incoming.directories,
                 parent_id=incoming.parent_id if known.parent_id is None else None,
@@ -363,23 +380,20 @@ class Merger:
                 return None
         return MergeResult(outcome, known.id, writer.entries_written)
 
-    def _undelete_session(self, known: Session, at_us: int) -> MergeResult | None:
-        """Restore a deleted session; return None if it is not deleted."""
-        if known.deleted_us is None:
-            return None
-        if not self._dry_run:
-            self._store.write([Opened(session_id=known.id, at_us=at_us)], sync=True)
-        return MergeResult(MergeOutcome.UNDELETED, known.id)
+    def _keep(self, known: Session, at_us: int, changes: list[Change]) -> MergeResult:
+        """Write changes of a session's metadata. If it is deleted, restore it with them."""
+        outcome = MergeOutcome.UNCHANGED
+        if known.deleted_us is not None:
+            outcome = MergeOutcome.UNDELETED
+            changes = [Opened(session_id=known.id, at_us=at_us), *changes]
+        if changes and not self._dry_run:
+            self._store.write(changes, sync=True)
+        return MergeResult(outcome, known.id)
 
     def _title_updates(self, plan: UpdatePlan, known: Session) -> list[Titled]:
-        """Return the titles of the copy. A title that the user gave here is kept."""
+        """Return the changes that give an updated session the titles of the copy."""
         incoming = plan.source.incoming
-        ours = self._store.titles(known.id)
-        titles = {
-            source: title
-            for source, title in incoming.titles.items()
-            if source is not TitleSource.USER or source not in ours
-        }
+        titles = new_titles(plan.source, self._store.titles(known.id))
         at_us = incoming.created_us
         changes = title_changes(known.id, at_us, titles)
         has_prefix = incoming.origin is not None and incoming.origin.recorded is not None

@@ -127,21 +127,21 @@ def _with_prefix(
 def _renumbered(
     entries: Callable[[EntryCounts], Iterator[Entry]], counts: EntryCounts, first_seq: int
 ) -> Iterator[Entry]:
-    """Yield the entries from `first_seq` on, numbered and counted after those in `tally`."""
-    file_tally, before = EntryCounts(), replace(counts)
+    """Yield the entries from `first_seq` on, numbered and counted after those in `counts`."""
+    file_counts, before = EntryCounts(), replace(counts)
     offset = first_seq - 1 - before.entries
-    for entry in entries(file_tally):
+    for entry in entries(file_counts):
         if entry.seq < first_seq:
             continue
         if entry.seq == first_seq:
             # The file's count includes the messages before this entry, and the new message.
-            before.messages -= file_tally.messages - 1
+            before.messages -= file_counts.messages - 1
         counts.entries = entry.seq - offset
-        counts.settled = max(before.settled, file_tally.settled - offset)
+        counts.settled = max(before.settled, file_counts.settled - offset)
         counts.turns += _is_prompt(entry)
-        counts.messages = before.messages + file_tally.messages
+        counts.messages = before.messages + file_counts.messages
         yield replace(entry, seq=counts.entries)
-    counts.settled = max(before.settled, file_tally.settled - offset)
+    counts.settled = max(before.settled, file_counts.settled - offset)
 
 
 def _is_prompt(entry: Entry) -> bool:

@@ -20,11 +20,12 @@ def rescue(former: ReplacedStore, store: Store) -> None:
     for session_id, holder in former.leases().items():
         merger = Merger(store, holder, undelete=True, trust=True)
         try:
-            incoming, updated_us = _incoming(former, session_id)
+            session = former.session(session_id)
+            incoming = IncomingSession.from_session(session, former.titles(session_id))
             copy = RecordedCopy(
                 incoming, lambda after, which=session_id: former.read(which, after=after)
             )
-            merger.merge(copy, updated_us)
+            merger.merge(copy, session.updated_us)
         except StoreDamaged:
             # It cannot be read here. The recovery has copied its readable entries already.
             with suppress(SessionNotFound):
@@ -34,21 +35,3 @@ def rescue(former: ReplacedStore, store: Store) -> None:
             # Another process has opened a copy of the session in the new store.
             raise StoreUnavailable(str(error)) from error
         store.acquire_lease(session_id, holder, takeover=True)
-
-
-def _incoming(former: ReplacedStore, session_id: str) -> tuple[IncomingSession, int]:
-    session = former.session(session_id)
-    incoming = IncomingSession(
-        id=session.id,
-        created_us=session.created_us,
-        agent_session_id=session.agent_session_id,
-        agent=session.agent,
-        cwd=session.cwd,
-        directories=session.directories,
-        titles=former.titles(session_id),
-        parent_id=session.parent_id,
-        turns=session.turns,
-        messages=session.messages,
-        origin=session.origin,
-    )
-    return incoming, session.updated_us

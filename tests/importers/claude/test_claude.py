@@ -22,7 +22,7 @@ from rekindle.model import TitleSource
 from rekindle.transcript.handover import handover_text
 from rekindle.transcript.model import Role, ToolCallItem, TranscriptMessage
 from rekindle.transcript.reducer import fold
-from test_selection import some_of
+from selection import some_of
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

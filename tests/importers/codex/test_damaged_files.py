@@ -10,7 +10,7 @@ from codex_sessions import legacy
 from importer_results import entries_of, items_of, read_sessions, settled_entries
 from rekindle.importers.base import ImportNotes, SourceSession
 from rekindle.importers.codex.session import IMPORTER
-from test_selection import some_of
+from selection import some_of
 
 NAME = CodexFile().name()
 

@@ -37,7 +37,7 @@ from rekindle.store.memory import MemoryStore
 from rekindle.transcript.model import Role, ToolCallItem, TranscriptMessage
 from rekindle.transcript.reducer import fold
 from rekindle.transfer.merge import MergeOutcome
-from test_selection import some
+from selection import some
 from tool_imports import Run
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -28,7 +28,7 @@ from rekindle.importers.line_reader import MAX_LINE_BYTES
 from rekindle.importers.opencode.session import IMPORTER
 from rekindle.model import Entry
 from rekindle.transcript.model import ToolCallItem
-from test_selection import some
+from selection import some
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

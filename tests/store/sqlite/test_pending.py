@@ -38,7 +38,7 @@ from rekindle.store.sqlite.filelock import FileLock
 from rekindle.store.sqlite.files import pending_files
 from rekindle.store.sqlite.pending import MAGIC, PendingFile, apply_abandoned, pending_infos
 from rekindle.store.sqlite.store import SqliteStore
-from test_selection import some
+from selection import some
 
 NOW = 1_700_000_000_000_000
 WORDS = st.text(st.characters(codec="utf-8"))
@@ -190,7 +190,7 @@ def test_a_truncated_file_keeps_its_complete_changes(
     file.write_bytes(contents[-1][:cut] + (tail if cut >= len(MAGIC) else b""))
     expected = sum(len(content) <= cut for content in contents[1:])
     for _ in range(2):
-        with open_store(shared_setup) as store:
+        with open_store(shared_setup, create=True) as store:
             written = [b"%d" % n * (n * 7 % 40 + 1) for n in range(expected)]
             assert lines(store) == written, (cut, tail)
     assert not file.exists()
@@ -237,13 +237,13 @@ def test_a_pending_file_is_private_and_shows_its_owner(path: Path) -> None:
     (found,) = pending_infos(path)
     assert (found.location, found.is_alive, found.entries) == (waiting.location, True, 2)
     assert found.sessions == {"s", "t"}
-    with open_store(path) as store:
+    with open_store(path, create=True) as store:
         assert lines(store) == []
     waiting.leave()
     assert [it.is_alive for it in pending_infos(path)] == [False]
     with open_store(path, create=False) as store:
         assert lines(store) == []
-    with open_store(path) as store:
+    with open_store(path, create=True) as store:
         assert lines(store) == [b"1", b"2"]
         assert cast("SqliteStore", store)._query("select * from pending") == []  # noqa: SLF001
     assert pending_infos(path) == []
@@ -259,7 +259,7 @@ def test_a_pending_file_of_a_newer_rekindle_is_left_alone(path: Path) -> None:
     waiting = PendingFile(path)
     waiting.add([batch(b"1")])
     waiting.leave()
-    with open_store(path) as store:
+    with open_store(path, create=True) as store:
         assert lines(store) == [b"1"]
     found = pending_infos(path)
     assert len(found) == 2
@@ -273,11 +273,11 @@ def test_a_store_does_not_open_if_pending_changes_cannot_be_applied(path: Path) 
     waiting.add([batch(b"2")])
     with closing(apsw.Connection(str(path))) as other:
         other.execute("begin exclusive")
-        open_store(path).close()
+        open_store(path, create=True).close()
         waiting.leave()
         with pytest.raises(StoreUnavailable, match="locked"):
-            open_store(path)
-    with open_store(path) as store:
+            open_store(path, create=True)
+    with open_store(path, create=True) as store:
         assert lines(store) == [b"1", b"2"]
 
 
@@ -337,7 +337,7 @@ def test_recovery_keeps_the_count_of_applied_changes(path: Path) -> None:
     with path.open("r+b") as file:
         file.write(b"\xff" * 50)
     recover(path, title_from_prompt)
-    with open_store(path) as store:
+    with open_store(path, create=True) as store:
         assert lines(store) == [b"0", b"1", b"2"]
 
 
@@ -462,7 +462,7 @@ class KilledProcesses(RuleBasedStateMachine):
             owner.leave()
         self.owners.clear()
         self.store.close()
-        with open_store(self.path) as store:
+        with open_store(self.path, create=True) as store:
             self.store = cast("SqliteStore", store)
             self.check(all_of=list(self.held))
             assert len(lines(store)) == sum(map(len, self.held.values()))
@@ -482,6 +482,6 @@ def test_the_oldest_pending_file_is_applied_first(path: Path) -> None:
         waiting.add([batch(b"%d" % number)])
         waiting.leave()
         os.utime(waiting.path, (number, number))
-    with open_store(path) as store:
+    with open_store(path, create=True) as store:
         assert lines(store) == [b"1", b"2", b"3"]
         assert len(store.sessions(Page(with_unopened=True))) == 1

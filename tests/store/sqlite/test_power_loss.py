@@ -14,7 +14,7 @@ from rekindle.model import EntryBatch, Kind, Opened, Side
 from rekindle.store.sqlite import connection
 from rekindle.store.sqlite.inspect import Inspection
 from rekindle.store.sqlite.store import SqliteStore
-from test_selection import some
+from selection import some
 
 Write = tuple[int, int, bool, bool]
 WRITES = st.lists(

@@ -117,7 +117,7 @@ def test_the_next_process_finishes_a_killed_recovery(
     report = recover(path, title_from_prompt)
     assert report
     assert report.sessions_saved == 3
-    open_store(path).close()
+    open_store(path, create=True).close()
     assert not [it.name for it in tmp_path.iterdir() if "salvaged" in it.name]
 
 
@@ -137,7 +137,7 @@ def test_the_report_survives_a_kill_at_any_moment(
     # Killed before the new store was renamed.
     path.rename(recovered_path(path))
     with pytest.raises(StoreDamaged, match="is not saved yet"):
-        open_store(path)
+        open_store(path, create=True)
     assert recover(path, title_from_prompt) == report
     # Killed after that.
     assert reports(path) == [report]
@@ -300,7 +300,7 @@ def test_an_emptied_store_is_damaged(tmp_path: Path, *, with_log: bool) -> None:
     assert report
     assert (report.sessions_saved, report.entries_saved) == ((3, 15) if with_log else (0, 0))
     assert report.text.endswith("nothing in it could be read") != with_log
-    open_store(path).close()
+    open_store(path, create=True).close()
 
 
 def test_a_new_or_removed_store_was_not_emptied(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from rekindle.store.sqlite.schema import place
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.store.sqlite.wal import PAGE
 from rekindle.transcript.titles import title_from_prompt
+from selection import some
 from store_damage import (
     ALL,
     HARMS,
@@ -39,7 +40,6 @@ from store_damage import (
     overwrite,
     zero,
 )
-from test_selection import some
 
 
 @pytest.fixture(scope="module")

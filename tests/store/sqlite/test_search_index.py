@@ -37,7 +37,7 @@ from rekindle.store.sqlite.search_index import SqliteSearchIndex
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.text.search_syntax import parse
 from rekindle.transfer.indexer import update_index
-from test_selection import some
+from selection import some
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from rekindle.store.search import SearchRequest
 from rekindle.store.sqlite.search_index import SqliteSearchIndex
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.text.search_syntax import parse
-from test_selection import some
+from selection import some
 
 Change = Opened | EntryBatch
 
@@ -49,7 +49,7 @@ def test_a_turn_is_found_by_its_text(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "Hello there"), told("a", "Gene"), told("a", "ral")])
     store.write([answered("a"), asked("a", "Something else"), answered("a")])
     (hit,) = look(path, "general")
-    assert (hit.session_id, hit.turn, hit.seq, hit.origin) == ("a", 1, 2, "agent")
+    assert (hit.session_id, hit.turn, hit.seq, hit.kind) == ("a", 1, 2, "agent")
     assert (hit.text, hit.matches) == ("General", [(0, 7)])
     assert found(path, "hello") == [("a", 1)]
     assert found(path, "else") == [("a", 2)]
@@ -194,7 +194,7 @@ def test_a_session_is_found_by_a_later_title(store: SqliteStore, path: Path) -> 
     store.write([opened("a"), asked("a", "Hello"), answered("a")])
     store.write([titled("The unicorn\x02 \x03hunt", TitleSource.AGENT)])
     (hit,) = look(path, "unicorn hunt")
-    assert (hit.session_id, hit.turn, hit.origin) == ("a", 0, "title")
+    assert (hit.session_id, hit.turn, hit.kind) == ("a", 0, "title")
     store.write([titled("SomeZebras")])
     assert found(path, "unicorn") == []
     assert found(path, "zebras") == [("a", 0)]

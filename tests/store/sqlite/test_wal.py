@@ -15,8 +15,8 @@ from rekindle.store.sqlite.quarantine import is_damaged, recover
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.store.sqlite.wal import PAGE, hides_commits
 from rekindle.transcript.titles import title_from_prompt
+from selection import some
 from store_damage import ALL, Original, chance_of, check_result, chunks, described, fill, lay_down
-from test_selection import some
 
 HEADER = 32
 FRAME = 24 + PAGE

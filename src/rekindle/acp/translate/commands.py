@@ -1,10 +1,6 @@
 """Translate slash commands. Version 2 adds a type to each command and to its input."""
 
-from typing import Any
-
-from rekindle.jsonvalue import as_array, as_object
-
-Json = dict[str, Any]
+from rekindle.jsonvalue import Json, as_array, as_object, without
 
 
 def commands_to_v2(commands: object) -> list[Json]:
@@ -32,5 +28,5 @@ def _to_v1(command: Json) -> Json:
     translated = {k: v for k, v in command.items() if k != "type" and v is not None}
     command_input = as_object(translated.pop("input", None))
     if command_input.get("type", "text") == "text" and "hint" in command_input:
-        translated["input"] = {k: v for k, v in command_input.items() if k != "type"}
+        translated["input"] = without(command_input, "type")
     return translated

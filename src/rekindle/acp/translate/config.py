@@ -1,10 +1,6 @@
 """Translate modes and configuration options. Version 2 has only options, with other field names."""
 
-from typing import Any
-
-from rekindle.jsonvalue import as_array, as_object, as_str
-
-Json = dict[str, Any]
+from rekindle.jsonvalue import Json, as_array, as_object, as_str
 
 MODE = "mode"
 """The id of the option that represents the modes of version 1, and its category."""

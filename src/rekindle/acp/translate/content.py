@@ -1,12 +1,10 @@
 """Translate content blocks, and the parts of a tool call's content."""
 
 from collections.abc import Callable
-from typing import Any
 
 from rekindle.acp.translate.diff import diff_to_v1, diff_to_v2
-from rekindle.jsonvalue import as_object, as_str
+from rekindle.jsonvalue import Json, as_object, as_str
 
-Json = dict[str, Any]
 ShowTerminal = Callable[[str], str]
 """Returns the output of a terminal, by its id, as text."""
 

@@ -4,11 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 from difflib import Match, SequenceMatcher
 from itertools import accumulate
-from typing import Any
 
-from rekindle.jsonvalue import as_array, as_object, as_str
-
-Json = dict[str, Any]
+from rekindle.jsonvalue import Json, as_array, as_object, as_str, without
 
 GIT_PATCH = "git_patch"
 
@@ -24,7 +21,7 @@ def diff_to_v2(part: Json) -> Json:
         return part
     path = as_str(part.get("path")) or ""
     old, new = as_str(part.get("oldText")), as_str(part.get("newText")) or ""
-    rest = {k: v for k, v in part.items() if k not in {"path", "oldText", "newText"}}
+    rest = without(part, "path", "oldText", "newText")
     return {
         **rest,
         "changes": [{"operation": "add" if old is None else "modify", "path": path}],

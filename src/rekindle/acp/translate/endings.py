@@ -1,11 +1,7 @@
 """Translate the end of a turn: the response to a prompt in version 1, a state in version 2."""
 
-from typing import Any
-
 from rekindle.acp.jsonrpc import INTERNAL_ERROR
-from rekindle.jsonvalue import as_object, as_str
-
-Json = dict[str, Any]
+from rekindle.jsonvalue import Json, as_object, as_str
 
 _REASONS = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"})
 

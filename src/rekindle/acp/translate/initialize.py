@@ -1,10 +1,6 @@
 """Translate `initialize`: identities and capabilities."""
 
-from typing import Any
-
-from rekindle.jsonvalue import as_array, as_object, as_str
-
-Json = dict[str, Any]
+from rekindle.jsonvalue import Json, as_array, as_object, as_str
 
 _UNKNOWN = {"name": "unknown", "version": "0"}
 

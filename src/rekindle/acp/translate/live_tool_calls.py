@@ -15,9 +15,7 @@ from msgspec import MsgspecError, Struct, field
 from rekindle.acp.terminal_output import Terminal, decode_bytes
 from rekindle.acp.translate.content import text_part
 from rekindle.acp.translate.tool_calls import call_to_v1
-from rekindle.jsonvalue import as_array, as_object, as_str, decode_object, encode
-
-Json = dict[str, Any]
+from rekindle.jsonvalue import Json, as_array, as_object, as_str, decode_object, encode, without
 
 _MIN_NEW_BYTES = 4096
 """The number of bytes of output after which a terminal is considered again."""
@@ -73,7 +71,7 @@ class LiveToolCallsToV1:
     def tool_call(self, update: Json) -> list[Json]:
         """Translate a `tool_call_update`."""
         self._catch_up()
-        rest = {name: value for name, value in update.items() if name != "sessionUpdate"}
+        rest = without(update, "sessionUpdate")
         call_id, call, is_new = self._find_or_add(rest)
         if "content" in rest:
             call.content, call.terminals, call.size = [], {}, 0

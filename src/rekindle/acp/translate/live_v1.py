@@ -14,9 +14,7 @@ from rekindle.acp.translate.config import modes_to_v1, options_to_v1
 from rekindle.acp.translate.content import block_to_v1
 from rekindle.acp.translate.live_tool_calls import LiveToolCallsToV1
 from rekindle.acp.translate.plans import plan_to_v1
-from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
-
-Json = dict[str, Any]
+from rekindle.jsonvalue import Json, as_array, as_object, as_str, decode_object, without
 
 _MAX_KEPT_MESSAGES = 8
 
@@ -107,7 +105,7 @@ class LiveToV1:
     def plan(self, update: Json) -> list[Json]:
         """Translate a `plan_update`. Lost: plans that are not lists of entries."""
         entries = plan_to_v1(as_object(update.get("plan")))
-        rest = _without(update, "plan")
+        rest = without(update, "sessionUpdate", "plan")
         translated = {"sessionUpdate": "plan", **rest, "entries": entries}
         return [translated] if entries is not None else []
 
@@ -115,7 +113,7 @@ class LiveToV1:
         """Translate a `config_option_update`; add a `current_mode_update` if the mode changes."""
         options = self.options = as_array(update.get("configOptions"))
         shown = options_to_v1(options, with_booleans=self._with_booleans)
-        rest = _without(update, "configOptions")
+        rest = without(update, "sessionUpdate", "configOptions")
         updates: list[Json] = [
             {"sessionUpdate": "config_option_update", **rest, "configOptions": shown}
         ]
@@ -129,7 +127,7 @@ class LiveToV1:
     def available_commands(self, update: Json) -> list[Json]:
         """Translate an `available_commands_update`."""
         commands = commands_to_v1(update.get("availableCommands"))
-        rest = _without(update, "availableCommands")
+        rest = without(update, "sessionUpdate", "availableCommands")
         kind = "available_commands_update"
         return [{"sessionUpdate": kind, **rest, "availableCommands": commands}]
 
@@ -146,7 +144,7 @@ class LiveToV1:
 
     # -- other updates ---------------------------------------------------------------------
 
-    def same(self, update: Json) -> list[Json]:
+    def unchanged(self, update: Json) -> list[Json]:
         """Return an update that is the same in both versions."""
         return [update]
 
@@ -157,11 +155,6 @@ class LiveToV1:
         """
         kind = as_str(update.get("sessionUpdate")) or ""
         return [update] if kind.startswith("_") else []
-
-
-def _without(update: Json, name: str) -> Json:
-    """Return the fields of an update without its kind and without this one."""
-    return {k: v for k, v in update.items() if k not in {"sessionUpdate", name}}
 
 
 def _split(passed: list[bytes]) -> list[bytes]:

@@ -14,9 +14,7 @@ from rekindle.acp.translate.commands import commands_to_v2
 from rekindle.acp.translate.config import options_to_v2
 from rekindle.acp.translate.plans import plan_to_v2
 from rekindle.acp.translate.tool_calls import call_to_v2
-from rekindle.jsonvalue import as_array, as_object, as_str
-
-Json = dict[str, Any]
+from rekindle.jsonvalue import Json, as_array, as_object, as_str, without
 
 
 class NamedMessage(Struct, frozen=True):
@@ -65,12 +63,12 @@ class LiveToV2:
     def current_mode(self, update: Json) -> Json:
         """Translate a `current_mode_update`."""
         self.modes = {**self.modes, "currentModeId": update.get("currentModeId")}
-        return self._options_update(_without(update, "currentModeId"))
+        return self._options_update(without(update, "sessionUpdate", "currentModeId"))
 
     def config_options(self, update: Json) -> Json:
         """Translate a `config_option_update`."""
         self.options = as_array(update.get("configOptions"))
-        return self._options_update(_without(update, "configOptions"))
+        return self._options_update(without(update, "sessionUpdate", "configOptions"))
 
     def _options_update(self, rest: Json) -> Json:
         options = options_to_v2(self.options, self.modes)
@@ -79,7 +77,7 @@ class LiveToV2:
     def available_commands(self, update: Json) -> Json:
         """Translate an `available_commands_update`."""
         commands = commands_to_v2(update.get("availableCommands"))
-        rest = _without(update, "availableCommands")
+        rest = without(update, "sessionUpdate", "availableCommands")
         kind = "available_commands_update"
         return {"sessionUpdate": kind, **rest, "availableCommands": commands}
 
@@ -95,6 +93,10 @@ class LiveToV2:
             self._open_message = self.new_message = NamedMessage(kind, self._make_id())
         return {**update, "messageId": self._open_message.message_id}
 
+    def end_message(self) -> None:
+        """End the open message: later chunks without an id are another message."""
+        self._open_message = None
+
     def _make_id(self) -> str:
         self._made_ids += 1
         return f"{self._prefix}-{self._made_ids}"
@@ -104,7 +106,7 @@ class LiveToV2:
     def tool_call(self, update: Json) -> Json:
         """Translate a `tool_call` or a `tool_call_update`."""
         self.note_call(as_str(update.get("toolCallId")))
-        return {"sessionUpdate": "tool_call_update", **call_to_v2(_without(update))}
+        return {"sessionUpdate": "tool_call_update", **call_to_v2(without(update, "sessionUpdate"))}
 
     def note_call(self, call_id: str | None) -> None:
         """End the open message if the tool call is new: later chunks are another message."""
@@ -116,28 +118,19 @@ class LiveToV2:
         """Translate a `plan`."""
         if not self._has_plan:
             self._open_message, self._has_plan = None, True
+        rest = without(update, "sessionUpdate", "entries")
         plan = plan_to_v2(update.get("entries"))
-        return {"sessionUpdate": "plan_update", **_without(update, "entries"), "plan": plan}
+        return {"sessionUpdate": "plan_update", **rest, "plan": plan}
 
     # -- other updates ---------------------------------------------------------------------
 
-    def state(self, update: Json) -> Json:
-        """Return an update of the session's state, which is the same in both versions."""
+    def unchanged(self, update: Json) -> Json:
+        """Return an update that is the same in both versions."""
         return update
 
-    def shared_item(self, update: Json) -> Json:
-        """Return an update that is the same in both versions, and ends the open message."""
-        self._open_message = None
-        return update
-
-    def unknown_item(self, update: Json) -> Json:
+    def unknown(self, update: Json) -> Json:
         """Rename a kind that version 2 does not have: names with an underscore are free there."""
-        self._open_message = None
+        self.end_message()
         kind = as_str(update.get("sessionUpdate")) or ""
         name = kind if kind.startswith("_") else f"_{kind}"
-        return {**_without(update), "sessionUpdate": name}
-
-
-def _without(update: Json, field: str = "sessionUpdate") -> Json:
-    """Return the fields of an update without its kind and without this one."""
-    return {k: v for k, v in update.items() if k != "sessionUpdate" and k != field}  # noqa: PLR1714
+        return {**without(update, "sessionUpdate"), "sessionUpdate": name}

@@ -1,12 +1,8 @@
 """Translate permission requests: about a tool call in version 1, about anything in version 2."""
 
-from typing import Any
-
 from rekindle.acp.translate.content import ShowTerminal, text_part
 from rekindle.acp.translate.tool_calls import call_to_v1, call_to_v2
-from rekindle.jsonvalue import as_array, as_object, as_str
-
-Json = dict[str, Any]
+from rekindle.jsonvalue import Json, as_array, as_object, as_str, without
 
 CANCELLED: Json = {"outcome": {"outcome": "cancelled"}}
 
@@ -17,7 +13,7 @@ _KINDS = frozenset({"allow_once", "allow_always", "reject_once", "reject_always"
 def permission_to_v2(params: Json) -> Json:
     """Return the params of a permission request in the form of version 2."""
     call = as_object(params.get("toolCall"))
-    rest = {name: value for name, value in params.items() if name != "toolCall"}
+    rest = without(params, "toolCall")
     title = as_str(call.get("title")) or _UNTITLED
     return {**rest, "title": title, "subject": {"type": "tool_call", "toolCall": call_to_v2(call)}}
 
@@ -41,8 +37,7 @@ def permission_to_v1(params: Json, made_id: str, show: ShowTerminal) -> Json:
     description = as_str(params.get("description"))
     if description is not None and "content" not in call:
         call["content"] = [text_part(description)]
-    translated = {"title", "subject", "description", "options"}
-    rest = {name: value for name, value in params.items() if name not in translated}
+    rest = without(params, "title", "subject", "description", "options")
     options = [_option_to_v1(as_object(option)) for option in as_array(params.get("options"))]
     return {**rest, "options": options, "toolCall": call}
 

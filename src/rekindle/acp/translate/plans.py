@@ -1,10 +1,6 @@
 """Translate plans. Version 1 has one plan; version 2 has any number, each with an id."""
 
-from typing import Any
-
-from rekindle.jsonvalue import as_array, as_object, as_str
-
-Json = dict[str, Any]
+from rekindle.jsonvalue import Json, as_array, as_object, as_str
 
 MAIN = "main"
 """The id that version 2 receives for the only plan of version 1."""

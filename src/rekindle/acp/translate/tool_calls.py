@@ -1,11 +1,7 @@
 """Translate the fields of tool calls."""
 
-from typing import Any
-
 from rekindle.acp.translate.content import ShowTerminal, part_to_v1, part_to_v2
-from rekindle.jsonvalue import as_array, as_object, as_str
-
-Json = dict[str, Any]
+from rekindle.jsonvalue import Json, as_array, as_object, as_str
 
 _STATUSES = frozenset({"pending", "in_progress", "completed", "failed"})
 _NEAREST_STATUS = {"cancelled": "failed", "paused": "in_progress"}

@@ -45,7 +45,7 @@ class ChatTarget(Struct, frozen=True, kw_only=True):
         """
         connecting = connect(
             self.command,
-            store=str(self.store),
+            store=self.store.as_option,
             options=("--takeover",) if self.takeover else (),
             on_permission=None,
             on_notice=lambda notice: report(one_line(notice)),

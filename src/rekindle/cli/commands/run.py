@@ -16,7 +16,7 @@ from rekindle.runtime.agent_process import AgentProcess
 from rekindle.runtime.log import Log
 from rekindle.runtime.signals import Signals
 from rekindle.store.address import (
-    ADDRESS_HELP,
+    address_help,
     backend_for,
     default_address,
     requested_address,
@@ -29,7 +29,7 @@ _HANDOVER_BUDGET = 40_000
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.usage = "rekindle run [OPTIONS] -- COMMAND ARGS…"
-    parser.add_argument("--store", help=f"where to record: {ADDRESS_HELP}")
+    parser.add_argument("--store", help=f"where to record: {address_help()}")
     parser.add_argument(
         "--strict", action="store_true", help="refuse what the specification forbids"
     )
@@ -88,7 +88,7 @@ def main(arguments: argparse.Namespace) -> int:
             address = requested or default_address()
             log.note(f"recording in {address}")
             recorder = Recorder(
-                lambda: open_store(address, report=log.report),
+                lambda: open_store(address, create=True, report=log.report),
                 log,
                 lambda: recover_store(address),
                 lambda: backend_for(address).open_pending(),

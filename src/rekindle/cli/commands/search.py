@@ -137,7 +137,7 @@ def _why_nothing(request: SearchRequest) -> str:
     """Return why the terms cannot match anything, if so."""
     if not request.terms:
         return ": only letters and digits are looked for"
-    short = [f"{term.words}*" for term in request.terms if term.is_too_short]
+    short = [f"{term.text}*" for term in request.terms if term.is_too_short]
     return f": {one_line(short[0])} needs two letters or more" if short else ""
 
 
@@ -160,7 +160,7 @@ def _describe(session: Session, hit: SearchHit, pieces: list[Fragment]) -> dict[
         "cwd": session.cwd,
         "turn": hit.turn or None,
         "at": iso(hit.at_us),
-        "origin": hit.origin,
+        "origin": hit.kind,
         "snippet": _words(pieces),
         "matches": matches,
         "score": round(hit.score, 3),

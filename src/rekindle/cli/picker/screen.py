@@ -28,7 +28,7 @@ from rekindle.cli.picker.search import MetadataSearch, PickerMatches, SearchStat
 from rekindle.cli.render.table import SessionRow, layout, legend
 from rekindle.errors import RekindleError
 from rekindle.model import Page, Session
-from rekindle.store.address import StoreAddress
+from rekindle.store.address import StoreAddress, can_be_searched
 from rekindle.store.base import Store
 
 # Pauses without a key before the text search starts, and before the preview is rendered.
@@ -154,7 +154,7 @@ class SessionPicker(Screen[PickedSession]):
         self._metadata_search = MetadataSearch(source.store, source.page)
         self._text_search = (
             TextSearch(source.address, source.store, source.page)
-            if source.address is not None
+            if source.address is not None and can_be_searched(source.address)
             else None
         )
         self._search = SearchState(limit=_PAGE)

@@ -139,11 +139,11 @@ class LiveRenderer:
         if self._printer.can_replace and (not is_known or self._last_call == call.id):
             self._line(call)
 
-    def show_permission(self, call: ToolCallLike | None, asked: Iterable[Piece]) -> None:
+    def show_permission(self, call: ToolCallLike | None, pieces: Iterable[Piece]) -> None:
         """Print a permission request, even if tool calls are hidden: the user has to decide."""
         if call is not None and self._detail.tools is not False and self._last_call != call.id:
             self._line(call)
-        for piece in asked:
+        for piece in pieces:
             self.show(piece)
             if call is not None and piece.kind == "diff" and not self._detail.tools:
                 self._unfolded.add(call.id)

@@ -126,4 +126,4 @@ def _cut(text: str, limit: int) -> str:
 
 
 def _piece(text: str, mark: str = "") -> Piece:
-    return Piece(kind="asked", text=text, mark=f"{INDENT}{mark}")
+    return Piece(kind="permission", text=text, mark=f"{INDENT}{mark}")

@@ -49,7 +49,7 @@ STYLES = {
     "thought": "dim italic",
     "tool": "none",
     "file": "cyan",
-    "asked": "none",
+    "permission": "none",
     "output": "dim",
     "plan": "none",
     "problem": "red",

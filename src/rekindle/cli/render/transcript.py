@@ -58,8 +58,8 @@ _MAX_FOLDED_DIFF_LINES = 24
 
 # The kinds of pieces that have no empty line between them.
 _TOGETHER = (
-    {"tool", "file", "diff", "output", "asked"},
-    {"file", "diff", "asked", "question"},
+    {"tool", "file", "diff", "output", "permission"},
+    {"file", "diff", "permission", "question"},
     {"tool", "question"},
     {"plan"},
     {"heading", "note"},
@@ -73,8 +73,8 @@ class Piece(Struct, frozen=True, kw_only=True):
     """A text of one kind; `mark` is printed before it."""
 
     kind: str
-    """heading, note, turn, user, agent, thought, tool, file, diff, output, plan, problem, asked,
-    question, choice."""
+    """heading, note, turn, user, agent, thought, tool, file, diff, output, plan, problem,
+    permission, question, choice."""
     text: str
     mark: str = ""
     mark_style: str = ""
@@ -223,10 +223,10 @@ def tool_pieces(call: ToolCallLike, detail: Detail, terminals: Terminals) -> Ite
 def tool_line(call: ToolCallLike, *, is_row: bool) -> Piece:
     """Return the line of a tool call."""
     shown = summarize(call)
-    asked = f" ({one_line(call.outcome)})" if call.outcome else ""
+    outcome = f" ({one_line(call.outcome)})" if call.outcome else ""
     return Piece(
         kind="tool",
-        text=f"{shown.title}{asked}",
+        text=f"{shown.title}{outcome}",
         mark=f"{shown.mark} ",
         mark_style=_STATUS_STYLES.get(shown.status, "going"),
         is_row=is_row,

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from rekindle.acp import methods
 from rekindle.conformance.report import Fault
 from rekindle.conformance.rules import vocabulary
-from rekindle.conformance.trace import Json, TraceLine, id_key
-from rekindle.jsonvalue import as_array, as_object
+from rekindle.conformance.trace import TraceLine, id_key
+from rekindle.jsonvalue import Json, as_array, as_object
 
 Types = dict[str, dict[str, str]]
 

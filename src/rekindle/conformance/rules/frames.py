@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from rekindle.acp import methods
 from rekindle.conformance.report import Fault
 from rekindle.conformance.rules import fields, vocabulary
-from rekindle.conformance.trace import Exchange, Json, TraceLine, same_id
-from rekindle.jsonvalue import as_object, decode
+from rekindle.conformance.trace import Exchange, TraceLine, same_id
+from rekindle.jsonvalue import Json, as_object, decode
 
 _MAX_SHOWN = 60
 _ARRAYS = ("configOptions", "availableCommands")

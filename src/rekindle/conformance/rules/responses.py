@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from rekindle.acp.jsonrpc import METHOD_NOT_FOUND
 from rekindle.conformance.report import Fault
 from rekindle.conformance.rules.updates import has_zone, is_absolute, is_id, is_time
-from rekindle.conformance.trace import Exchange, Json
-from rekindle.jsonvalue import as_array, as_object
+from rekindle.conformance.trace import Exchange
+from rekindle.jsonvalue import Json, as_array, as_object
 
 _V1_ID, _V2_ID = "id", "methodId"
 

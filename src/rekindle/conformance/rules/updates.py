@@ -10,8 +10,8 @@ from pathlib import PurePath
 from rekindle.acp import methods
 from rekindle.conformance.report import Fault
 from rekindle.conformance.rules import vocabulary
-from rekindle.conformance.trace import Json, TraceLine
-from rekindle.jsonvalue import as_array, as_object
+from rekindle.conformance.trace import TraceLine
+from rekindle.jsonvalue import Json, as_array, as_object
 
 _REQUIRES_ACTION = "requires_action"
 _RFC_3339 = re.compile(

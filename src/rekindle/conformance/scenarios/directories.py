@@ -7,8 +7,7 @@ from rekindle.conformance.report import Fault, Verdict
 from rekindle.conformance.rules import responses
 from rekindle.conformance.scenarios.list import Listing, read_list
 from rekindle.conformance.session_runner import CheckedSession, ScenarioStopped, SessionRunner
-from rekindle.conformance.trace import Json
-from rekindle.jsonvalue import as_array
+from rekindle.jsonvalue import Json, as_array
 
 _DIRECTORIES = "additionalDirectories"
 _INVALID = {"relative": "some/folder", "empty": ""}

@@ -9,7 +9,8 @@ from rekindle.conformance.rules import replays, responses
 from rekindle.conformance.scenarios.prompt import unknown_id
 from rekindle.conformance.scenarios.reopen import incomplete_turn
 from rekindle.conformance.session_runner import CheckedSession, ScenarioStopped, SessionRunner
-from rekindle.conformance.trace import Exchange, Json
+from rekindle.conformance.trace import Exchange
+from rekindle.jsonvalue import Json
 
 
 async def check_fork(runner: SessionRunner) -> None:

@@ -8,8 +8,8 @@ from rekindle.conformance.peer import Peer
 from rekindle.conformance.report import Fault
 from rekindle.conformance.rules import responses
 from rekindle.conformance.session_runner import HIGHEST_VERSION, SessionRunner, initialize_params
-from rekindle.conformance.trace import Exchange, Json
-from rekindle.jsonvalue import as_array
+from rekindle.conformance.trace import Exchange
+from rekindle.jsonvalue import Json, as_array
 
 _UNKNOWN = "_rekindle/check"
 _NO_METHOD = "rekindle-check-has-none"

@@ -10,8 +10,8 @@ from rekindle.acp.jsonrpc import INVALID_PARAMS
 from rekindle.conformance.report import Fault, Verdict
 from rekindle.conformance.rules import responses, turns
 from rekindle.conformance.session_runner import CheckedSession, ScenarioStopped, SessionRunner
-from rekindle.conformance.trace import Exchange, Json
-from rekindle.jsonvalue import as_array, as_object
+from rekindle.conformance.trace import Exchange
+from rekindle.jsonvalue import Json, as_array, as_object
 
 _MAX_PAGES = 500
 # After this many pages without a new session, the list counts as endless.

@@ -10,8 +10,8 @@ from rekindle.conformance.report import Fault
 from rekindle.conformance.rules import responses, turns
 from rekindle.conformance.rules.turns import TurnTrace
 from rekindle.conformance.session_runner import CheckedSession, ScenarioStopped, SessionRunner
-from rekindle.conformance.trace import Exchange, Json
-from rekindle.jsonvalue import as_array, as_object
+from rekindle.conformance.trace import Exchange
+from rekindle.jsonvalue import Json, as_array, as_object
 
 
 def unknown_id() -> str:

@@ -34,12 +34,12 @@ from rekindle.importers.entry_builder import (
     MAX_OPEN_CALLS,
     EntryBuilder,
     InferredTurnEnd,
-    Json,
     TimestampParser,
     child_session_meta,
     text_block,
 )
 from rekindle.importers.lenient_reader import MISSING, decode_string, is_json_string
+from rekindle.jsonvalue import Json
 
 _STOP_REASONS = {"max_tokens": "max_tokens", "refusal": "refusal"}
 _UNFINISHED = frozenset({"tool_use", "pause_turn"})

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from rekindle.importers.claude.records import ClaudeBlock
 from rekindle.importers.entry_builder import (
-    Json,
     diff_content,
     plan_entry,
     text_block,
@@ -27,6 +26,7 @@ from rekindle.importers.lenient_reader import (
     is_json_string,
     string_or_empty,
 )
+from rekindle.jsonvalue import Json
 
 PLAN_TOOLS = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"})
 """Tools that keep a to-do list. They are converted to plans, not to tool calls."""

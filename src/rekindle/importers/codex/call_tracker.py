@@ -32,12 +32,12 @@ from rekindle.importers.codex.user_text import CodexShellCommand
 from rekindle.importers.entry_builder import (
     MAX_OPEN_CALLS,
     EntryBuilder,
-    Json,
     child_session_meta,
     text_block,
     tool_content,
 )
 from rekindle.importers.lenient_reader import is_nonempty_string
+from rekindle.jsonvalue import Json
 
 _IGNORED_EVENTS = frozenset(
     {

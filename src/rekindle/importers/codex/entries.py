@@ -32,11 +32,11 @@ from rekindle.importers.entry_builder import (
     COMPACTED_TEXT,
     EntryBuilder,
     InferredTurnEnd,
-    Json,
     TimestampParser,
     text_block,
 )
 from rekindle.importers.lenient_reader import decode_string, is_json_string, is_nonempty_string
+from rekindle.jsonvalue import Json
 
 _CALL_ITEMS = frozenset(
     {"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"}

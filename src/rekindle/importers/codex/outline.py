@@ -96,6 +96,8 @@ class CodexOutline(Struct):
 
     sha256: str = ""
     """The checksum of its decompressed file; of all files, if it has inherited history."""
+    size: int = 0
+    """The number of decompressed bytes in all segments."""
     rollbacks: list[CodexRollback] = []
     is_rewound: bool = False
     """Whether the last change was a rollback, or a change to another file."""
@@ -139,6 +141,7 @@ def read_outline(segments: Sequence[CodexSegment], notes: ImportNotes) -> CodexO
         builder.outline.is_rewound = segment is not segments[0]
         for offset, line in numbered:
             if number % _LINES_PER_REPORT == 0:
+                # The second half of the progress is for converting the lines.
                 notes.report_progress((done + lines.offset) // 2)
             is_last = segment.size is not None and offset + len(line) >= segment.size
             builder.add(line, number, segment, is_last=is_last)
@@ -147,6 +150,7 @@ def read_outline(segments: Sequence[CodexSegment], notes: ImportNotes) -> CodexO
         notes.skip("a line is too long", lines.too_long)
         checksums.append(checksum.hexdigest)
     builder.outline.sha256 = _combined_checksum(checksums)
+    builder.outline.size = done
     return builder.outline
 
 
@@ -237,9 +241,13 @@ def remaining_lines(
     segments: Sequence[CodexSegment],
     rollbacks: Sequence[CodexRollback],
     notes: ImportNotes,
+    size: int,
     end: int | None = None,
 ) -> Iterator[tuple[CodexSegment, bytes]]:
-    """Yield the lines before `end` that were not rolled back."""
+    """Yield the lines before `end` that were not rolled back.
+
+    `size` is that of the outline: the progress continues where reading the outline left it.
+    """
     # A later rollback may reach further back than an earlier one.
     ranges = _merge_ranges(rollbacks)
     number, at, done = 0, 0, 0
@@ -249,7 +257,7 @@ def remaining_lines(
             if number == end:
                 return
             if number % _LINES_PER_REPORT == 0:
-                notes.report_progress(done + lines.offset // 2)
+                notes.report_progress((size + done + lines.offset) // 2)
             while at < len(ranges) and number > ranges[at].end:
                 at += 1
             if at == len(ranges) or number < ranges[at].first:

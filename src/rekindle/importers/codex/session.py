@@ -215,7 +215,9 @@ class CodexSessionFiles:
             is_paginated=file.meta.history_mode == "paginated",
         )
         converter = CodexConverter(builder, notes, facts)
-        lines = remaining_lines(file.segments, selection.rollbacks, notes, selection.end)
+        lines = remaining_lines(
+            file.segments, selection.rollbacks, notes, outline.size, selection.end
+        )
         for segment, data in lines:
             if not data or is_irrelevant(data, has_events=outline.has_events):
                 continue

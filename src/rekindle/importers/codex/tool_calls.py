@@ -21,7 +21,6 @@ from rekindle.importers.codex.records import (
     CodexTurnItem,
 )
 from rekindle.importers.entry_builder import (
-    Json,
     child_session_meta,
     diff_content,
     plan_entry,
@@ -39,7 +38,7 @@ from rekindle.importers.lenient_reader import (
     string_or_empty,
 )
 from rekindle.importers.patches import added_text, parse_hunks, parse_unified_diff
-from rekindle.jsonvalue import decode_object
+from rekindle.jsonvalue import Json, decode_object
 
 PLAN_TOOL = "update_plan"
 """The tool that keeps a to-do list. It is converted to a plan, not to a tool call."""

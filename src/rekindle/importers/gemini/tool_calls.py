@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Raw, Struct
 
 from rekindle.importers.entry_builder import (
-    Json,
     diff_content,
     plan_entry,
     text_block,
@@ -32,6 +31,7 @@ from rekindle.importers.lenient_reader import (
     is_nonempty_string,
     starts_with,
 )
+from rekindle.jsonvalue import Json
 
 PLAN_TOOL = "write_todos"
 """The tool that keeps a to-do list. It is converted to a plan, not to a tool call."""

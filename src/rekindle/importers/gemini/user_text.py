@@ -9,9 +9,10 @@ from enum import Enum, auto
 
 from msgspec import Struct
 
-from rekindle.importers.entry_builder import Json, text_block
+from rekindle.importers.entry_builder import text_block
 from rekindle.importers.gemini.records import GeminiPart
 from rekindle.importers.lenient_reader import decode_string, is_json_string
+from rekindle.jsonvalue import Json
 
 CANCELLED_TEXTS = frozenset({"Request cancelled.", "User cancelled the request."})
 """Notices that the user has interrupted the agent."""

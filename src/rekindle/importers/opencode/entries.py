@@ -12,7 +12,6 @@ from rekindle.importers.entry_builder import (
     COMPACTED_TEXT,
     EntryBuilder,
     InferredTurnEnd,
-    Json,
     text_block,
 )
 from rekindle.importers.lenient_reader import is_nonempty_string
@@ -30,6 +29,7 @@ from rekindle.importers.opencode.tool_calls import (
     result_fields,
     todo_entries,
 )
+from rekindle.jsonvalue import Json
 
 _STOP_REASONS = {
     "length": "max_tokens",

@@ -13,7 +13,6 @@ from msgspec import Raw, Struct
 
 from rekindle.importers.base import ImportNotes
 from rekindle.importers.entry_builder import (
-    Json,
     child_session_meta,
     diff_content,
     plan_entry,
@@ -34,6 +33,7 @@ from rekindle.importers.opencode.records import (
     OpenCodeToolState,
 )
 from rekindle.importers.patches import parse_unified_diff
+from rekindle.jsonvalue import Json
 
 PLAN_TOOL = "todowrite"
 """The tool that keeps a to-do list. It is converted to a plan, not to a tool call."""

@@ -4,10 +4,8 @@ The agent forks natively if it can and the whole session is wanted. Otherwise th
 new session, and receives the history with the first prompt.
 """
 
-from typing import Any
-
 from rekindle.acp import methods
-from rekindle.jsonvalue import as_object, as_str
+from rekindle.jsonvalue import Json, as_object, as_str
 from rekindle.model import (
     UNKNOWN_TO_AGENT,
     Change,
@@ -58,10 +56,7 @@ from rekindle.proxy.validation import (
 )
 from rekindle.transcript.model import Role, TranscriptMessage
 from rekindle.transcript.reducer import Transcript
-
-Json = dict[str, Any]
-
-_TITLE_SUFFIX = " (fork)"
+from rekindle.transcript.titles import DEFAULT_TITLE, fork_title
 
 
 def fork(conn: ConnectionState, request: ClientRequest) -> Flow:
@@ -166,7 +161,7 @@ def fork_changes(
     fork_id: str, at_us: int, parent: Session, transcript: Transcript, until_seq: int
 ) -> list[Change]:
     """Return the changes that create a fork of a session up to an entry."""
-    title = f"{(parent.title or 'Session').removesuffix(_TITLE_SUFFIX)}{_TITLE_SUFFIX}"
+    title = fork_title(parent.title or DEFAULT_TITLE)
     source = parent.title_source or TitleSource.PROMPT
     return [
         Forked(session_id=fork_id, at_us=at_us, parent_id=parent.id, until_seq=until_seq),

@@ -3,11 +3,9 @@
 A recorded session is always replayed from the record, whatever the agent itself replays.
 """
 
-from typing import Any
-
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import INVALID_PARAMS, update_line
-from rekindle.jsonvalue import as_array, as_object, as_str, decode_object, encode
+from rekindle.jsonvalue import Json, as_array, as_object, as_str, decode_object, encode
 from rekindle.model import Session
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
@@ -44,8 +42,6 @@ from rekindle.transcript.reducer import Transcript
 from rekindle.transcript.replay_cursor import check_cursor, select_turns
 from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
-
-Json = dict[str, Any]
 
 # -- the methods ------------------------------------------------------------------------------
 

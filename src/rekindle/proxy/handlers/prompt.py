@@ -11,7 +11,7 @@ from rekindle.acp.jsonrpc import (
     update_line,
 )
 from rekindle.acp.translate.config import mode_option
-from rekindle.jsonvalue import as_array, as_object, as_str, encode
+from rekindle.jsonvalue import Json, as_array, as_object, as_str, encode
 from rekindle.model import Kind, Opened, Session
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
@@ -37,8 +37,6 @@ from rekindle.transcript.handover import as_block, handover_text
 from rekindle.transcript.model import handover_notice
 from rekindle.transcript.reducer import Transcript, suffix_of
 from rekindle.transcript.titles import title_from_prompt
-
-Json = dict[str, Any]
 
 
 def prompt(conn: ConnectionState, request: ClientRequest) -> Flow:

@@ -1,6 +1,6 @@
 """The in-process transport: a peer in the same process, without pipes.
 
-For tests, and for agents that are written as a library. Both ends are plain queues of lines.
+Tests connect a driver with it. Both ends are plain queues of lines.
 """
 
 from collections.abc import Callable

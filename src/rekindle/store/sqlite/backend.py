@@ -23,6 +23,12 @@ class SqliteBackend:
         """Return whether there is a file, or a damaged store that waits for recovery."""
         return self._path.exists() or awaiting_recovery(self._path) is not None
 
+    def is_store_file(self) -> bool:
+        """Return whether the file is a store, by its header. Raises OSError."""
+        from rekindle.store.sqlite.inspect import is_store  # noqa: PLC0415 - seldom needed
+
+        return is_store(self._path)
+
     def open(self, *, create: bool, report: Reporter, hooks: StoreHooks) -> Store:
         """Open the store."""
         store = SqliteStore(self._path, create=create, hooks=hooks)

@@ -89,6 +89,7 @@ def is_damaged(path: Path) -> bool:
                 store.complaints(full=False)
                 or not store.matches_schema()
                 or store.unreadable_sessions()
+                or store.orphaned_keys()
                 or store.has_malformed_entries()
             )
     except StoreDamaged:

@@ -348,9 +348,9 @@ def _document_row(document: SearchDocument) -> tuple[object, ...]:
     return (
         document.turn,
         document.at_us,
-        document.origin.value,
+        document.kind.value,
         document.ident,
-        split_unspaced(document.words),
+        split_unspaced(document.text),
     )
 
 

@@ -55,7 +55,7 @@ class _Candidate(Struct, frozen=True):
     place: int
     turn: int
     at_us: int
-    origin: DocumentKind
+    kind: DocumentKind
     score: float
 
 
@@ -102,8 +102,8 @@ def _expression(terms: list[Term]) -> str:
 
 
 def _quoted(term: Term) -> str:
-    words = term.words.replace('"', '""').replace("\x00", " ")
-    return f'"{words}"{"*" if term.is_prefix else ""}'
+    text = term.text.replace('"', '""').replace("\x00", " ")
+    return f'"{text}"{"*" if term.is_prefix else ""}'
 
 
 def _candidates(
@@ -161,9 +161,9 @@ def _within(
     for shard, low, high in ranges:
         sql = _FOUND.format(table=table_of(shard), where=where)
         more = {"low": low, "high": high, "most": _MAX_SCORED - len(found)}
-        for place, turn, at_us, origin, score in index.query(sql, values | more):
-            weight = _WEIGHTS.get(DocumentKind(origin), 1.0)
-            found.append(_Candidate(place, turn, at_us, DocumentKind(origin), score * weight))
+        for place, turn, at_us, kind, score in index.query(sql, values | more):
+            weight = _WEIGHTS.get(DocumentKind(kind), 1.0)
+            found.append(_Candidate(place, turn, at_us, DocumentKind(kind), score * weight))
         if len(found) >= _MAX_SCORED:
             break
     return found
@@ -191,7 +191,7 @@ def _hit(session_id: str, candidate: _Candidate, marked: str, terms: list[Term])
         turn=candidate.turn,
         seq=seq_at(candidate.place),
         at_us=candidate.at_us,
-        origin=candidate.origin,
+        kind=candidate.kind,
         score=candidate.score,
         text=text,
         matches=matches or _parts_of_names(text, terms),
@@ -213,5 +213,5 @@ def _unmarked(marked: str) -> tuple[str, list[Span]]:
 
 def _parts_of_names(text: str, terms: list[Term]) -> list[Span]:
     """Return the spans of terms that are only a part of a name."""
-    included = [re.escape(term.words) for term in terms if not term.is_excluded]
+    included = [re.escape(term.text) for term in terms if not term.is_excluded]
     return [match.span() for match in re.finditer("|".join(included), text, re.IGNORECASE)]

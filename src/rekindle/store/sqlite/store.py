@@ -476,12 +476,12 @@ class SqliteStore:
 
     # -- reading ------------------------------------------------------------------------
 
-    def _query(self, sql: str, values: _Values = ()) -> list[Row]:
+    def _query(self, statement: str, values: _Values = ()) -> list[Row]:
         with self._mutex, translate_errors(self._path):
-            return self._execute(sql, values)
+            return self._execute(statement, values)
 
-    def _execute(self, sql: str, values: _Values = ()) -> list[Row]:
-        return self._db.execute(sql, values).fetchall()
+    def _execute(self, statement: str, values: _Values = ()) -> list[Row]:
+        return self._db.execute(statement, values).fetchall()
 
     def _decode_session(self, row: Row) -> Session:
         with translate_errors(self._path):

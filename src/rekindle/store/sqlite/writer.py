@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import apsw
 import msgspec
 from msgspec.structs import asdict
 
@@ -141,7 +142,13 @@ class Writer:
         if not rows:
             self._execute(sql.CREATE, {"id": session_id, "at_us": at_us})
             rows = self._execute(_KEY, (session_id,))
+            self._check_empty(rows[0][0])
         return rows[0][0]
+
+    def _check_empty(self, key: int) -> None:
+        """Raise CorruptError if a new session has entries: they belong to another session."""
+        if self._execute(sql.LAST, places(key)):
+            raise apsw.CorruptError("a new session has entries")
 
     def _update_or_create(
         self,

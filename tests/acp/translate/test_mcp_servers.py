@@ -1,4 +1,4 @@
-from rekindle.acp.translate.servers import servers_to_v1, servers_to_v2
+from rekindle.acp.translate.mcp_servers import servers_to_v1, servers_to_v2
 
 
 def test_servers_are_translated_both_ways() -> None:

@@ -1,10 +1,6 @@
 """Translate MCP servers. Version 2 requires the type of each; its empty fields are optional."""
 
-from typing import Any
-
-from rekindle.jsonvalue import as_array, as_object
-
-Json = dict[str, Any]
+from rekindle.jsonvalue import Json, as_array, as_object, without
 
 SHARED_TYPES = frozenset({"stdio", "http"})
 """The types of servers that both versions have."""
@@ -23,7 +19,7 @@ def servers_to_v1(servers: object) -> list[Json]:
 def _to_v1(server: Json) -> Json:
     match server.get("type", "stdio"):
         case "stdio":
-            rest = {name: value for name, value in server.items() if name != "type"}
+            rest = without(server, "type")
             return {**rest, "args": as_array(rest.get("args")), "env": as_array(rest.get("env"))}
         case _:
             return {**server, "headers": as_array(server.get("headers"))}
