@@ -122,6 +122,20 @@ class AgentIdentity(Struct, frozen=True, kw_only=True):
         """The name that the agent gives itself, or else its program; "" if it has neither."""
         return self.name or self.program or ""
 
+    @property
+    def release(self) -> str:
+        """The identity and the version."""
+        return f"{self.identity} {self.version or ''}".rstrip()
+
+
+class AgentTrait(StrEnum):
+    """A property of a release of an agent that a restore has shown."""
+
+    REPLAYS = "replays"
+    """Its `session/load` replays the history, so a load without a replay shows a loss."""
+    LOADS_SILENTLY = "loads_silently"
+    """Its `session/load` restores without a replay."""
+
 
 UNKNOWN_TO_AGENT = ""
 """The agent's session id of a session that the agent does not know."""
@@ -242,6 +256,16 @@ class AgentSaved(Struct, frozen=True, kw_only=True):
     at_us: int
 
 
+class AgentObserved(Struct, frozen=True, kw_only=True):
+    """A restore of the session has shown a trait of an agent."""
+
+    session_id: str
+    at_us: int
+    release: str
+    """`AgentIdentity.release` of the agent."""
+    trait: AgentTrait
+
+
 Change = (
     EntryBatch
     | Opened
@@ -253,6 +277,7 @@ Change = (
     | Imported
     | Truncated
     | AgentSaved
+    | AgentObserved
 )
 """A change that can be written to a store."""
 

@@ -14,6 +14,9 @@ from rekindle.errors import SessionAmbiguous, SessionNotFound
 from rekindle.model import (
     UNKNOWN_TO_AGENT,
     AgentIdentity,
+    AgentObserved,
+    AgentSaved,
+    AgentTrait,
     Archived,
     Counted,
     Deleted,
@@ -166,6 +169,39 @@ def test_counted_adds_turns_and_messages(store: Store) -> None:
     store.write([Counted(session_id="s1", at_us=NOW, messages=3)])
     session = store.session("s1")
     assert (session.turns, session.messages, session.updated_us) == (1, 5, NOW)
+
+
+def test_saved_turns_belong_to_the_session_of_the_agent(store: Store) -> None:
+    saved = AgentSaved(session_id="s1", at_us=NOW)
+    store.write([opened("s1", agent_session_id="a1")])
+    store.write([Counted(session_id="s1", at_us=NOW, turns=2, messages=4), saved])
+    store.write([Counted(session_id="s1", at_us=NOW, turns=1, messages=2)])
+    assert (store.session("s1").saved_turns, store.session("s1").turns) == (2, 3)
+    store.write([opened("s1", cwd="/p")])
+    store.write([opened("s1", agent_session_id="a1")])
+    assert store.session("s1").saved_turns == 2
+    store.write([opened("s1", agent_session_id="a2")])
+    assert store.session("s1").saved_turns == 0
+    store.write([Forked(session_id="s2", at_us=NOW, parent_id="s1", until_seq=0), saved])
+    assert store.session("s2").saved_turns == 0
+
+
+def test_traits_belong_to_the_release_of_an_agent(store: Store) -> None:
+    def observed(release: str, trait: AgentTrait) -> AgentObserved:
+        return AgentObserved(session_id="s1", at_us=NOW, release=release, trait=trait)
+
+    replays, is_silent = AgentTrait.REPLAYS, AgentTrait.LOADS_SILENTLY
+    store.write([observed("a 1", replays), observed("a 1", replays), observed("a 2", is_silent)])
+    store.write([observed("a 2", replays)])
+    assert store.agent_traits("a 1") == {replays}
+    assert store.agent_traits("a 2") == {replays, is_silent}
+    assert store.agent_traits("a") == set()
+    assert store.known_ids(["s1"]) == set()
+
+
+def test_saved_turns_of_an_unknown_session_do_nothing(store: Store) -> None:
+    store.write([AgentSaved(session_id="s1", at_us=NOW)])
+    assert store.known_ids(["s1"]) == set()
 
 
 def test_titles_are_ranked_by_source(store: Store) -> None:

@@ -87,6 +87,12 @@ class LoadTranscript(Struct, frozen=True):
     session_id: str
 
 
+class GetAgentTraits(Struct, frozen=True):
+    """Look up the traits of an agent by its release. Result: a frozenset of AgentTrait."""
+
+    release: str
+
+
 class ReadEntries(Struct, frozen=True):
     """Read the entries of a session after a seq. Result: a list of Entry."""
 
@@ -213,6 +219,7 @@ Query = (
     | LookupIds
     | LoadTranscript
     | ReadEntries
+    | GetAgentTraits
     | AcquireLease
     | ReleaseLease
     | EraseSession

@@ -8,6 +8,7 @@ from rekindle.model import LeaseHolder, LeaseResult, Session
 from rekindle.proxy.flow import (
     AcquireLease,
     EraseSession,
+    GetAgentTraits,
     GetSession,
     ListSessions,
     LoadTranscript,
@@ -43,7 +44,7 @@ class QueryHandler:
                 return self._start_agent()
             case AcquireLease():
                 return self._acquire_lease(query)
-            case LookupIds() | ReleaseLease() | EraseSession():
+            case LookupIds() | GetAgentTraits() | ReleaseLease() | EraseSession():
                 return self._answer_if_possible(query)
             case GetSession() | ListSessions() | LoadTranscript() | ReadEntries():
                 try:
@@ -51,17 +52,23 @@ class QueryHandler:
                 except StoreError as error:
                     return QueryFailed(f"the record cannot be read: {error}")
 
-    def _answer_if_possible(self, query: LookupIds | ReleaseLease | EraseSession) -> object:
+    def _answer_if_possible(
+        self, query: LookupIds | GetAgentTraits | ReleaseLease | EraseSession
+    ) -> object:
         """Return the answer, or a harmless one if the store fails: the conversation continues."""
         try:
             return self._recorder.ask(lambda store: self._apply(store, query))
         except StoreError:
-            return set[str]() if isinstance(query, LookupIds) else None
+            return frozenset[str]() if isinstance(query, LookupIds | GetAgentTraits) else None
 
-    def _apply(self, store: Store, query: LookupIds | ReleaseLease | EraseSession) -> object:
+    def _apply(
+        self, store: Store, query: LookupIds | GetAgentTraits | ReleaseLease | EraseSession
+    ) -> object:
         match query:
             case LookupIds():
                 return store.known_ids(query.session_ids)
+            case GetAgentTraits():
+                return store.agent_traits(query.release)
             case ReleaseLease():
                 return store.release_leases(self._holder, query.session_id)
             case EraseSession():

@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 from msgspec import Struct
 
 from rekindle.model import (
+    AgentTrait,
     Change,
     Entry,
     LeaseHolder,
@@ -144,9 +145,13 @@ class Store(ReadableStore, Protocol):
           and titles. The parent does not change. Raises SessionNotFound.
         - Imported: sets the origin.
         - Truncated: removes the entries after `until_seq`; the next entry gets the seq after it.
-          Only for sessions without a lease. Raises SessionNotFound.
+          Only for sessions without a lease of another process. Raises SessionNotFound.
+        - AgentSaved: sets `saved_turns` to `turns`. Opened with another `agent_session_id` sets it
+          to 0.
+        - AgentObserved: adds a trait to a release of an agent.
 
-        A change to an unknown session creates it. Deleted and Archived then do nothing.
+        A change to an unknown session creates it. Deleted, Archived, AgentSaved and AgentObserved
+        create no session.
         """
         ...
 
@@ -194,6 +199,10 @@ class Store(ReadableStore, Protocol):
         ignoring the case of ASCII letters; an empty one matches no agent. Sessions that are deleted
         or that no client has opened do not count.
         """
+        ...
+
+    def agent_traits(self, release: str) -> frozenset[AgentTrait]:
+        """Return the traits that AgentObserved has recorded for a release of an agent."""
         ...
 
     def known_ids(self, session_ids: Sequence[str]) -> set[str]:

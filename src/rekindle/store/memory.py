@@ -12,7 +12,9 @@ from rekindle.model import (
     ACTIVITY,
     UNKNOWN_TO_AGENT,
     AgentIdentity,
+    AgentObserved,
     AgentSaved,
+    AgentTrait,
     Archived,
     Change,
     Counted,
@@ -56,6 +58,8 @@ class MemoryStore:
         self._last_holders: dict[str, LeaseHolder] = {}
         self._applied: dict[str, int] = {}
         """The number of pending changes that were applied, by token."""
+        self._traits: set[tuple[str, AgentTrait]] = set()
+        """Releases of agents, each with one trait."""
 
     def write(
         self,
@@ -178,6 +182,11 @@ class MemoryStore:
         agents = [session.agent for session in self.sessions(page)]
         commands = (it.command for it in agents if _fold_ascii(it.identity) in wanted)
         return list(dict.fromkeys(filter(None, commands)))
+
+    def agent_traits(self, release: str) -> frozenset[AgentTrait]:
+        """Return the traits of a release of an agent."""
+        with self._lock:
+            return frozenset(trait for name, trait in self._traits if name == release)
 
     def imported(self) -> Iterator[ImportedSession]:
         """Yield the sessions that have an origin."""
@@ -337,9 +346,12 @@ class MemoryStore:
                 self._apply_rare(change)
 
     def _apply_rare(
-        self, change: Forked | Deleted | Archived | Imported | Truncated | AgentSaved
+        self,
+        change: Forked | Deleted | Archived | Imported | Truncated | AgentSaved | AgentObserved,
     ) -> None:
         match change:
+            case AgentObserved():
+                self._traits.add((change.release, change.trait))
             case AgentSaved():
                 record = self._records.get(change.session_id)
                 if record:
@@ -420,6 +432,8 @@ class MemoryStore:
         record.session = replace(record.session, **known, deleted_us=None)
         if was not in {UNKNOWN_TO_AGENT, record.session.agent_session_id}:
             record.former_agent_ids.add(was)
+        if was != record.session.agent_session_id:
+            record.session = replace(record.session, saved_turns=0)
 
     @staticmethod
     def _count(record: _Record, counted: Counted) -> None:

@@ -5,8 +5,7 @@ it; then the last turns, each whole; then the plan if it is not finished. It nam
 turns and characters that are left out. The reader is a model, but people can read it too.
 """
 
-from collections.abc import Collection
-from itertools import takewhile
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from rekindle.transcript.model import PlanItem, Terminals, TranscriptTurn, shorten_middle
@@ -54,18 +53,12 @@ def handover_text(transcript: Transcript, budget: int = BUDGET) -> str:
     return "\n\n".join(part for part in parts if part)[: max(budget, 1)]
 
 
-def reminder_text(transcript: Transcript, budget: int = BUDGET, *, with_last: bool = False) -> str:
-    """Return the last turns if they were interrupted; otherwise an empty text.
-
-    Some agents save a turn only when it has ended. With `with_last`, the agent may not have saved
-    the last turn that ended, either.
-    """
-    turns = list(takewhile(lambda turn: turn.was_cut_off, reversed(transcript.turns)))
-    opening = _REMINDER
-    if with_last and len(turns) < len(transcript.turns):
-        turns.append(transcript.turns[-len(turns) - 1])
-        opening = _UNSAVED
-    return _turns_text(opening, transcript, turns[::-1], budget)
+def reminder_text(
+    transcript: Transcript, turns: Sequence[TranscriptTurn], budget: int = BUDGET
+) -> str:
+    """Return the text with turns that an agent may not have saved; empty without turns."""
+    are_cut_off = all(turn.was_cut_off for turn in turns)
+    return _turns_text(_REMINDER if are_cut_off else _UNSAVED, transcript, turns, budget)
 
 
 def missing_turns_text(
@@ -77,7 +70,7 @@ def missing_turns_text(
 
 
 def _turns_text(
-    opening: str, transcript: Transcript, turns: list[TranscriptTurn], budget: int
+    opening: str, transcript: Transcript, turns: Sequence[TranscriptTurn], budget: int
 ) -> str:
     parts = [_turn(turn, transcript.terminals) for turn in turns]
     return shorten_middle("\n\n".join([opening, *parts]), max(budget, 1)) if turns else ""

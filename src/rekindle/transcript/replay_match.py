@@ -14,6 +14,7 @@ A replayed turn that the record does not have is *foreign*: it was made without 
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import takewhile
 
 from msgspec import Struct
 
@@ -32,6 +33,8 @@ from rekindle.transcript.model import (
 _MIN_PARTIAL = 24
 """A shorter text has to be equal, because it may be a part of any other text."""
 _HEAD = 160
+_SAVE_US = 10_000_000
+"""The time after the end of a turn in which an agent that is killed may not have saved it."""
 
 
 class RecordedTurn(Struct, frozen=True, kw_only=True):
@@ -187,9 +190,32 @@ def compare(recorded: Sequence[RecordedTurn], replayed: Iterable[ReplayedTurn]) 
 
 
 def is_caught_up(recorded: Sequence[RecordedTurn], report: MemoryReport) -> bool:
-    """Return whether the agent has replayed the last turn that it completed."""
+    """Return whether the agent has replayed the last turn that it completed.
+
+    If it completed none, any turn is enough.
+    """
     completed = [turn.number for turn in recorded if turn.is_completed]
-    return bool(completed) and completed[-1] in report.known
+    return completed[-1] in report.known if completed else bool(report.known)
+
+
+def unsaved_turns(
+    turns: Sequence[TranscriptTurn], *, saved: int, exit_us: int | None
+) -> list[TranscriptTurn]:
+    """Return the last turns that an agent may not have saved.
+
+    They were cut off, or ended shortly before the agent did. `saved` is the number of turns that
+    the agent is known to have saved. If `exit_us` is None, no process saw the agent exit; then it
+    may have exited right after its last turn.
+    """
+    last_us = exit_us
+    if last_us is None and turns:
+        last_us = turns[-1].ended_us or turns[-1].at_us
+
+    def may_be_unsaved(turn: TranscriptTurn) -> bool:
+        is_recent = (last_us or 0) - (turn.ended_us or 0) < _SAVE_US
+        return turn.number > saved and (turn.was_cut_off or is_recent)
+
+    return list(takewhile(may_be_unsaved, reversed(turns)))[::-1]
 
 
 def _by_prompt(recorded: Sequence[RecordedTurn], position: int, turn: ReplayedTurn) -> list[int]:

@@ -24,17 +24,21 @@ from rekindle.jsonvalue import as_array, as_object, as_str
 from rekindle.model import (
     UNKNOWN_TO_AGENT,
     AgentIdentity,
+    AgentObserved,
     AgentSaved,
+    AgentTrait,
     Change,
     Entry,
     LeaseResult,
     Session,
 )
+from rekindle.proxy.agent_families import is_same_agent
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
     AcquireLease,
     AgentReply,
     CallAgent,
+    GetAgentTraits,
     LoadTranscript,
     Pause,
     ReadEntries,
@@ -55,6 +59,7 @@ from rekindle.transcript.replay_match import (
     compare,
     is_caught_up,
     recorded_turns,
+    unsaved_turns,
 )
 
 RESTORE_TIMEOUT_US = 60_000_000
@@ -62,8 +67,8 @@ _POLL_US = 100_000
 _QUIET_POLLS = 10
 _QUIET_POLLS_AFTER_LATE = 5
 _MAX_POLLS = 100
-_UNSAVED_US = 10_000_000
-"""The time after the end of a turn in which an agent that is killed may not have saved it."""
+_LIST_TIMEOUT_US = 2_000_000
+_MAX_LIST_PAGES = 20
 
 
 class Restored(StrEnum):
@@ -185,9 +190,8 @@ def _restore_natively(
         answer = as_object(reply.result)
         if reader is None:
             return _NativeMemory(answer)
-        is_believed: bool = yield from wait_for_replay(live, session.turns, turns)
-        report = compare(turns, reader.finish())
-        if report.known or is_believed:
+        report: MemoryReport | None = yield from _judge_load(conn, session, live, reader, turns)
+        if report is not None:
             return _NativeMemory(answer, report)
         # The agent has shown that it does not know the session.
         break
@@ -206,6 +210,57 @@ def _rungs(conn: ConnectionState, *, must_compare: bool) -> list[tuple[str, bool
     if must_compare:
         rungs.reverse()
     return [(method, replays) for method, replays in rungs if offers(method)]
+
+
+def _judge_load(
+    conn: ConnectionState,
+    session: Session,
+    live: LiveSession,
+    reader: ReplayReader,
+    turns: Sequence[RecordedTurn],
+) -> SubFlow:
+    """Return a report on the agent's memory after a load; None if the agent has none.
+
+    A load without a replay is believed if the agent lists the session, and its load was never seen
+    to replay one. Each result is remembered for the release of the agent.
+    """
+    release = conn.agent.identity.release
+    traits: frozenset[AgentTrait] = yield GetAgentTraits(release)
+    polls = 0 if AgentTrait.LOADS_SILENTLY in traits else _QUIET_POLLS
+    is_believed: bool = yield from wait_for_replay(live, session.turns, turns, max_quiet=polls)
+    report = compare(turns, reader.finish())
+    if report.known:
+        trait = AgentTrait.REPLAYS
+    elif is_believed:
+        return report
+    elif AgentTrait.REPLAYS not in traits and (yield from is_listed(conn, live)):
+        trait = AgentTrait.LOADS_SILENTLY
+    else:
+        return None
+    if trait not in traits:
+        observed = AgentObserved(
+            session_id=session.id, at_us=conn.at_us, release=release, trait=trait
+        )
+        yield RecordChanges([observed])
+    return report
+
+
+def is_listed(conn: ConnectionState, live: LiveSession) -> SubFlow:
+    """Return whether the agent lists a session in the folder that it is opened in."""
+    if not conn.agent.capabilities.offers(methods.LIST):
+        return False
+    params: dict[str, Any] = {"cwd": live.setup["cwd"]}
+    for _ in range(_MAX_LIST_PAGES):
+        reply: AgentReply = yield CallAgent(methods.LIST, params, _LIST_TIMEOUT_US)
+        result = as_object(reply.result)
+        listed = map(as_object, as_array(result.get("sessions")))
+        if any(info.get("sessionId") == live.agent_id for info in listed):
+            return True
+        cursor = as_str(result.get("nextCursor"))
+        if cursor is None:
+            break
+        params = {**params, "cursor": cursor}
+    return False
 
 
 def _begin_again(conn: ConnectionState, session: Session, live: LiveSession) -> SubFlow:
@@ -230,12 +285,16 @@ def create_agent_session(conn: ConnectionState, setup: dict[str, Any]) -> SubFlo
 
 
 def wait_for_replay(
-    live: LiveSession, turn_count: int, turns: Sequence[RecordedTurn] = ()
+    live: LiveSession,
+    turn_count: int,
+    turns: Sequence[RecordedTurn] = (),
+    *,
+    max_quiet: int = _QUIET_POLLS,
 ) -> SubFlow:
     """Wait for a replay that comes late; return whether its size speaks for a known session.
 
-    A late replay may come in bursts. It is over when no update came for some polls. Nothing is
-    awaited if the agent has replayed the last turn that it completed.
+    A late replay may come in bursts. It is over when no update came for `max_quiet` polls. Nothing
+    is awaited if the agent has replayed the last turn that it completed.
     """
     stats, reader = live.updates.stats, live.updates.reader
     lines, quiet, is_late = stats.lines, 0, False
@@ -244,7 +303,7 @@ def wait_for_replay(
         is_whole = stats.covers(turn_count) or (
             reader is not None and is_caught_up(turns, compare(turns, reader.finish()))
         )
-        if (is_whole and is_settled) or quiet == _QUIET_POLLS:
+        if (is_whole and is_settled) or quiet >= max_quiet:
             break
         yield Pause(_POLL_US)
         has_new = stats.lines != lines
@@ -348,13 +407,6 @@ def _is_agent_of_tool(agent: AgentIdentity, session: Session) -> bool:
     return tool is not None and session.agent.name == tool and tool in name.lower()
 
 
-def is_same_agent(one: AgentIdentity, other: AgentIdentity) -> bool:
-    """Return whether two identities are one agent: by their names, otherwise by their programs."""
-    if one.name is not None and other.name is not None:
-        return one.name == other.name
-    return one.program == other.program
-
-
 def names_another_session(reply: AgentReply, asked: str) -> bool:
     """Return whether the agent's response names another session than the request."""
     named = as_object(reply.result).get("sessionId")
@@ -379,32 +431,10 @@ def _reminder(
     budget = conn.settings.handover_budget
     if native.is_verified:
         return missing_turns_text(transcript, native.report.missing, budget)
-    is_saved = session.saved_turns >= session.turns
-    return reminder_text(
-        transcript, budget, with_last=not is_saved and _died_early(conn, transcript)
+    turns = unsaved_turns(
+        transcript.turns, saved=session.saved_turns, exit_us=conn.agent.last_exit_us
     )
-
-
-def _died_early(conn: ConnectionState, transcript: Transcript) -> bool:
-    """Return whether the agent may have ended before it had saved the last turn.
-
-    If this process did not see the agent end, all ended at once, at a time that is unknown.
-    """
-    ended_us = transcript.turns[-1].ended_us if transcript.turns else None
-    if ended_us is None:
-        return False
-    exit_us = conn.agent.last_exit_us
-    return exit_us is None or exit_us - ended_us < _UNSAVED_US
-
-
-def reminder_for(conn: ConnectionState, how: Restored, transcript: Transcript) -> str:
-    """Return the reminder for a fork that the agent made natively.
-
-    The agent may have saved nothing of an interrupted turn. To receive the turn twice does less
-    harm than not to know it.
-    """
-    is_allowed = how is Restored.NATIVE and conn.settings.may_hand_over
-    return reminder_text(transcript, conn.settings.handover_budget) if is_allowed else ""
+    return reminder_text(transcript, turns, budget)
 
 
 # -- refusals -------------------------------------------------------------------------------------

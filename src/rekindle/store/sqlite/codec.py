@@ -28,7 +28,7 @@ _ENTRY_TYPES = (int, int, str, str, int, int, int, bytes)
 _SESSION_TYPES = (
     str, str, str | None, str | None, str, str | None, str,
     str | None, str | None, str | None, int, int, str | None,
-    int | None, int | None, int, int, str | None, int | None,
+    int | None, int | None, int, int, str | None, int, int | None,
 )  # fmt: skip
 _parse_origin = msgspec.json.Decoder(Origin).decode
 
@@ -67,7 +67,7 @@ def decode_session(row: Row) -> Session:
     (
         id_, agent_session_id, agent_name, agent_version, command, cwd, directories,
         user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
-        archived_us, deleted_us, turns, messages, origin, last,
+        archived_us, deleted_us, turns, messages, origin, saved_turns, last,
     ) = row  # fmt: skip
     if not all(map(isinstance, row, _SESSION_TYPES)):
         raise ValueError(f"the row of {id_} is none of a session")
@@ -96,6 +96,7 @@ def decode_session(row: Row) -> Session:
         turns=turns,
         messages=messages,
         origin=None if origin is None else decode_origin(origin),
+        saved_turns=saved_turns,
     )
 
 

@@ -25,14 +25,18 @@ import msgspec
 
 from rekindle.errors import StoreError, StoreUnavailable
 from rekindle.model import (
+    AgentObserved,
+    AgentSaved,
     Archived,
     Change,
     Counted,
     Deleted,
     EntryBatch,
     Forked,
+    Imported,
     Opened,
     Titled,
+    Truncated,
 )
 from rekindle.store.base import PendingInfo, Reporter, Store
 from rekindle.store.sqlite.filelock import FileLock, is_held
@@ -57,6 +61,10 @@ _TAGS: dict[type[Change], str] = {
     Deleted: "Deleted",
     Archived: "Archived",
     Forked: "Forked",
+    Imported: "Imported",
+    Truncated: "Truncated",
+    AgentSaved: "AgentSaved",
+    AgentObserved: "AgentObserved",
 }
 _decode: dict[str, Callable[[Any], Change]] = {
     tag: msgspec.msgpack.Decoder(kind).decode for kind, tag in _TAGS.items()

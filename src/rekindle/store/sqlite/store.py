@@ -21,6 +21,7 @@ import apsw
 from rekindle.errors import SessionAmbiguous, SessionNotFound, StoreDamaged, StoreUnavailable
 from rekindle.model import (
     ACTIVITY,
+    AgentTrait,
     Change,
     Entry,
     EntryBatch,
@@ -191,6 +192,13 @@ class SqliteStore:
         asked = json.dumps([identity for identity in identities if identity])
         rows = self._query(sql.AGENT_COMMANDS, {"identities": asked})
         return [tuple(json.loads(command)) for (command,) in rows]
+
+    def agent_traits(self, release: str) -> frozenset[AgentTrait]:
+        """Return the traits of a release of an agent."""
+        rows = self._query("select trait from agent_trait where release = ?", (release,))
+        known = {trait.value for trait in AgentTrait}
+        # A newer Rekindle may have recorded others.
+        return frozenset(AgentTrait(trait) for (trait,) in rows if trait in known)
 
     def imported(self) -> Iterator[ImportedSession]:
         """Yield the sessions that have an origin."""

@@ -10,6 +10,8 @@ from msgspec.structs import asdict
 from rekindle.errors import SessionNotFound
 from rekindle.model import (
     ACTIVITY,
+    AgentObserved,
+    AgentSaved,
     Archived,
     Change,
     Counted,
@@ -75,8 +77,17 @@ class Writer:
             case _:
                 self._apply_rare(change)
 
-    def _apply_rare(self, change: Forked | Deleted | Archived | Imported | Truncated) -> None:
+    def _apply_rare(
+        self,
+        change: Forked | Deleted | Archived | Imported | Truncated | AgentSaved | AgentObserved,
+    ) -> None:
         match change:
+            case AgentSaved():
+                statement = "update session set saved_turns = turns where id = ?"
+                self._execute(statement, (change.session_id,))
+            case AgentObserved():
+                statement = "insert or ignore into agent_trait values (?, ?)"
+                self._execute(statement, (change.release, change.trait))
             case Forked():
                 fork(self._db, change, self._key_of(change.parent_id))
             case Deleted():
