@@ -322,6 +322,12 @@ class Session(Struct, frozen=True, kw_only=True):
     """The number of turns that the agent is known to have saved."""
 
     @property
+    def is_saved_by_agent(self) -> bool:
+        """Whether the agent is known to have saved all turns: its own files may show that."""
+        is_from_file = self.origin is not None and self.last_seq <= self.origin.entries
+        return is_from_file or self.saved_turns >= self.turns
+
+    @property
     def is_imported(self) -> bool:
         """Whether its first entries come from a file of another tool."""
         return self.origin is not None and self.origin.entries > 0

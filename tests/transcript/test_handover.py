@@ -4,7 +4,13 @@ from typing import Any
 import pytest
 
 from rekindle.model import Entry, Kind, Side
-from rekindle.transcript.handover import as_block, carries_history, handover_text, reminder_text
+from rekindle.transcript.handover import (
+    as_block,
+    carries_history,
+    handover_text,
+    missing_turns_text,
+    reminder_text,
+)
 from rekindle.transcript.reducer import Transcript, fold
 
 Json = dict[str, Any]
@@ -189,7 +195,14 @@ def test_the_output_of_a_terminal_is_included() -> None:
 
 def test_a_handover_is_recognised_in_an_agents_own_files() -> None:
     transcript = transcript_of(("Fix it", [message("I begin")], None))
-    for result in (handover_text(transcript), reminder_text(transcript)):
+    texts = (
+        handover_text(transcript),
+        reminder_text(transcript, transcript.turns),
+        missing_turns_text(transcript, {1}),
+        reminder_text(done := transcript_of(("Fix it", [message("I begin")], DONE)), done.turns),
+    )
+    assert len({text[:40] for text in texts}) == 4
+    for result in texts:
         assert carries_history(f"{result}\n\nGo on")
     assert not carries_history("Go on")
     assert not carries_history("")

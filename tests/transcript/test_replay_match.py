@@ -7,6 +7,7 @@ from rekindle.acp.jsonrpc import update_line
 from rekindle.jsonvalue import encode
 from rekindle.model import Entry, Kind, Side
 from rekindle.transcript.handover import handover_text
+from rekindle.transcript.model import Role, TranscriptMessage, TranscriptTurn
 from rekindle.transcript.reducer import Transcript, fold
 from rekindle.transcript.replay_match import (
     MemoryReport,
@@ -15,6 +16,7 @@ from rekindle.transcript.replay_match import (
     compare,
     is_caught_up,
     recorded_turns,
+    unsaved_turns,
 )
 
 
@@ -203,7 +205,7 @@ def test_reading_continues_after_a_first_result() -> None:
 @pytest.mark.parametrize(
     ("completed", "known", "expected"),
     [([True, True], {1, 2}, True), ([True, True], {1}, False), ([True, False], {1}, True),
-     ([False], {1}, False)],
+     ([False], {1}, True), ([False], set(), False)],
 )  # fmt: skip
 def test_a_replay_is_caught_up_with_the_last_completed_turn(
     completed: list[bool], known: set[int], *, expected: bool
@@ -253,3 +255,66 @@ def test_turns_without_a_prompt_are_left_out() -> None:
     said = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "Hi"}}
     transcript = fold([entry(1, Kind.UPDATE, {"params": {"update": said}})])
     assert recorded_turns(transcript.turns) == []
+
+
+def test_a_prompt_without_text_is_known_by_its_answer_only() -> None:
+    recorded = [turn(1, "", answer="The picture shows a cat on a mat.")]
+    reader = ReplayReader()
+    reader.add(*user("Hello\n\nyou"))
+    reader.add(*agent("Hi"))
+    assert compare(recorded, reader.finish()).known == set()
+    reader.add(*user(""))
+    assert compare(recorded, reader.finish()).known == {1}
+
+
+def test_a_changed_prompt_is_searched_for_in_the_next_turns_only() -> None:
+    many = [turn(n, f"This is the prompt with the number {n}.") for n in range(1, 301)]
+    near, far = "Context. This is the prompt with the number 100.", many[199].prompt
+    assert report(many, user(near), agent("Yes")).known == {100}
+    assert report(many, user(f"Context. {far}"), agent("Yes")).known == set()
+    assert report(many, user(far), agent("Yes")).known == {200}
+
+
+def finished(*ends_us: int | None) -> list[TranscriptTurn]:
+    """Return turns that ended at these times, or were cut off."""
+    message = TranscriptMessage(seq=1, at_us=0, role=Role.USER)
+    message.add_text("Go")
+    return [
+        TranscriptTurn(number=number, at_us=0, items=[message], ended_us=end)
+        for number, end in enumerate(ends_us, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ends_s", "exit_s", "saved", "expected"),
+    [
+        ([10], 11, 0, [1]),
+        ([10], 19.9, 0, [1]),
+        ([10], 20, 0, []),
+        ([10], 11, 1, []),
+        ([1, 50, 52], 55, 0, [2, 3]),
+        ([1, 50, 52], 55, 2, [3]),
+        # No process saw the agent exit.
+        ([1, 50, 52], None, 0, [2, 3]),
+        ([1, 50, None], None, 0, [3]),
+        # Turns that were cut off long ago come with the one after them.
+        ([1, None, None], 99, 0, [2, 3]),
+        ([None, 5, None], 99, 0, [3]),
+        ([None], None, 1, []),
+        ([], None, 0, []),
+    ],
+)
+def test_turns_that_ended_shortly_before_the_agent_may_be_unsaved(
+    ends_s: list[float | None], exit_s: float | None, saved: int, expected: list[int]
+) -> None:
+    turns = finished(*(None if it is None else int(it * 1e6) for it in ends_s))
+    exit_us = None if exit_s is None else int(exit_s * 1e6)
+    found = unsaved_turns(turns, saved=saved, exit_us=exit_us)
+    assert [it.number for it in found] == expected
+
+
+def test_a_turn_without_a_prompt_is_not_reminded_of() -> None:
+    turns = [TranscriptTurn(number=1, at_us=0), *finished(None)]
+    turns[1].number = 2
+    assert [it.number for it in unsaved_turns(turns, saved=0, exit_us=None)] == [2]
+    assert unsaved_turns(turns[:1], saved=0, exit_us=None) == []

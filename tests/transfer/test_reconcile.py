@@ -14,7 +14,7 @@ from rekindle.importers.claude.session import IMPORTER as CLAUDE
 from rekindle.importers.gemini.session import IMPORTER as GEMINI
 from rekindle.model import Change, Counted, Entry, Imported, Kind, Opened, Origin, RecordedPrefix
 from rekindle.store.base import Store
-from rekindle.transcript.handover import handover_text, reminder_text
+from rekindle.transcript.handover import handover_text, missing_turns_text, reminder_text
 from rekindle.transcript.reducer import Transcript, fold
 from rekindle.transfer.merge import MergeOutcome
 from tool_imports import NOW, Run, everything
@@ -205,7 +205,14 @@ def test_same_prompt_to_another_agent_makes_a_branch(
     assert import_all(store, tmp_path) == []
 
 
-@pytest.mark.parametrize("tell", [handover_text, reminder_text])
+@pytest.mark.parametrize(
+    "tell",
+    [
+        handover_text,
+        lambda transcript: reminder_text(transcript, transcript.turns),
+        lambda transcript: missing_turns_text(transcript, {1}),
+    ],
+)
 def test_prompt_with_history_in_front_is_the_same_prompt(
     store: Store, file: ClaudeFile, tmp_path: Path, tell: Callable[[Transcript], str]
 ) -> None:

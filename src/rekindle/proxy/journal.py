@@ -610,8 +610,11 @@ def agent_entry(
 def saved_sessions(conn: ConnectionState) -> list[Change]:
     """Return the changes for an agent that exits by itself, and so has saved its sessions.
 
-    Left out are sessions with a running turn, and those of which the agent still lacks turns.
+    Left out are sessions with a running turn, and those of which the agent still lacks turns. If
+    the user forbids a handover, an agent that lacks turns never receives them.
     """
+    if not conn.settings.may_hand_over:
+        return []
     return [
         AgentSaved(session_id=live.id, at_us=conn.at_us)
         for live in conn.sessions.known_to_agent()

@@ -13,6 +13,7 @@ replayed were summarised or removed by the agent, and stay as the agent has them
 A replayed turn that the record does not have is *foreign*: it was made without Rekindle.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile
 
@@ -33,6 +34,8 @@ from rekindle.transcript.model import (
 _MIN_PARTIAL = 24
 """A shorter text has to be equal, because it may be a part of any other text."""
 _HEAD = 160
+_WINDOW = 100
+"""The number of recorded turns in which a prompt is searched for that the agent has changed."""
 _SAVE_US = 10_000_000
 """The time after the end of a turn in which an agent that is killed may not have saved it."""
 
@@ -171,13 +174,14 @@ def _texts(line: bytes) -> list[str]:
 
 def compare(recorded: Sequence[RecordedTurn], replayed: Iterable[ReplayedTurn]) -> MemoryReport:
     """Compare a replay with the recorded turns. Both are in order."""
+    index = _RecordedIndex(recorded)
     known: set[int] = set()
     foreign: list[tuple[int, ReplayedTurn]] = []
     position = 0
     for turn in replayed:
-        found = _by_prompt(recorded, position, turn) or _by_answer(recorded, position, turn)
+        found = index.by_prompt(turn, position) or index.by_answer(turn, position)
         if found:
-            known |= {recorded[index].number for index in found}
+            known |= {recorded[i].number for i in found}
             position = found[-1] + 1
         elif _may_be_foreign(turn):
             foreign.append((recorded[position - 1].number if position else 0, turn))
@@ -215,43 +219,78 @@ def unsaved_turns(
         is_recent = (last_us or 0) - (turn.ended_us or 0) < _SAVE_US
         return turn.number > saved and (turn.was_cut_off or is_recent)
 
-    return list(takewhile(may_be_unsaved, reversed(turns)))[::-1]
+    prompted = [turn for turn in turns if any(_texts_of(turn, Role.USER))]
+    return list(takewhile(may_be_unsaved, reversed(prompted)))[::-1]
 
 
-def _by_prompt(recorded: Sequence[RecordedTurn], position: int, turn: ReplayedTurn) -> list[int]:
-    """Return the indexes of the recorded turns whose prompts a replayed turn has.
+class _RecordedIndex:
+    """Finds recorded turns by their texts, from a position on.
 
-    They are several if no answer stood between the prompts, and the agent joins them.
+    The time must not grow with the square of the turns, so a text that is not equal is searched for
+    in the next turns only.
     """
-    if not turn.has_prompt:
-        return []
-    text = _PromptText(turn.prompt)
-    later = range(position, len(recorded))
-    first = next((i for i in later if text.contains(recorded[i].prompt)), None)
-    if first is None:
-        return []
-    found = [first]
-    for index in range(first + 1, len(recorded)):
-        prompt = recorded[index].prompt
-        is_another = all(prompt != recorded[i].prompt for i in found)
-        if text.is_equal(recorded[first].prompt) or not (is_another and text.contains(prompt)):
-            break
-        found.append(index)
-    return found
 
+    def __init__(self, recorded: Sequence[RecordedTurn]) -> None:
+        self._recorded = recorded
+        self._prompts = _positions(turn.prompt for turn in recorded)
+        self._answers = _positions(turn.answer for turn in recorded)
 
-def _by_answer(recorded: Sequence[RecordedTurn], position: int, turn: ReplayedTurn) -> list[int]:
-    """Return the indexes of the recorded turns whose answers a replayed turn has."""
-    found: list[int] = []
-    for answer in turn.answers:
-        if turn.has_prompt and len(answer) < _MIN_PARTIAL:
-            continue
-        later = range(position, len(recorded))
-        index = next((i for i in later if recorded[i].answer == answer), None)
-        if index is not None:
+    def by_prompt(self, turn: ReplayedTurn, position: int) -> list[int]:
+        """Return the indexes of the recorded turns whose prompts a replayed turn has.
+
+        They are several if no answer stood between the prompts, and the agent joins them.
+        """
+        if not turn.has_prompt:
+            return []
+        text = _PromptText(turn.prompt)
+        first = self._first_prompt(text, position)
+        if first is None:
+            return []
+        found = [first]
+        for index in range(first + 1, len(self._recorded)):
+            prompt = self._recorded[index].prompt
+            is_another = all(prompt != self._recorded[i].prompt for i in found)
+            is_joined = not text.is_equal(self._recorded[first].prompt) and is_another
+            if not is_joined or not text.contains(prompt):
+                break
             found.append(index)
-            position = index + 1
-    return found
+        return found
+
+    def _first_prompt(self, text: "_PromptText", position: int) -> int | None:
+        equal = [
+            index
+            for part in text.parts
+            if (index := _next_position(self._prompts, part, position)) is not None
+        ]
+        end = min(position + _WINDOW, len(self._recorded), *equal)
+        near = range(position, end)
+        partial = next((i for i in near if text.contains(self._recorded[i].prompt)), None)
+        return partial if partial is not None else min(equal, default=None)
+
+    def by_answer(self, turn: ReplayedTurn, position: int) -> list[int]:
+        """Return the indexes of the recorded turns whose answers a replayed turn has."""
+        found: list[int] = []
+        for answer in turn.answers:
+            if turn.has_prompt and len(answer) < _MIN_PARTIAL:
+                continue
+            index = _next_position(self._answers, answer, position)
+            if index is not None:
+                found.append(index)
+                position = index + 1
+        return found
+
+
+def _positions(texts: Iterable[str]) -> dict[str, list[int]]:
+    positions: dict[str, list[int]] = {}
+    for index, text in enumerate(texts):
+        positions.setdefault(text, []).append(index)
+    return positions
+
+
+def _next_position(positions: dict[str, list[int]], text: str, start: int) -> int | None:
+    found = positions.get(text, [])
+    at = bisect_left(found, start)
+    return found[at] if at < len(found) else None
 
 
 def _may_be_foreign(turn: ReplayedTurn) -> bool:
@@ -294,7 +333,9 @@ class _PromptText:
     def __init__(self, chunks: list[str]) -> None:
         lines = [line for chunk in chunks for line in chunk.splitlines()]
         self._variants = (_collapse("".join(chunks)), _collapse("\n".join(chunks)))
-        self._parts = {*map(_collapse, chunks), *map(_collapse, lines), *self._variants}
+        parts = {*map(_collapse, chunks), *map(_collapse, lines), *self._variants}
+        self.parts = parts - {""} or {""}
+        """The texts that may be a whole prompt. A prompt without text has only the empty one."""
 
     def is_equal(self, prompt: str) -> bool:
         """Return whether a recorded prompt is the whole text."""
@@ -302,7 +343,7 @@ class _PromptText:
 
     def contains(self, prompt: str) -> bool:
         """Return whether a recorded prompt is the whole text, or a part that is recognisable."""
-        if prompt in self._parts:
+        if prompt in self.parts:
             return True
         if len(prompt) >= _MIN_PARTIAL:
             return any(prompt in variant for variant in self._variants)

@@ -1,9 +1,7 @@
-import pytest
-
 from engine_pair import EnginePair, Sent, recorded_session
-from rekindle.model import AgentIdentity
+from rekindle.model import Counted
 from rekindle.proxy.flow import AgentReply
-from rekindle.proxy.handlers.restore import is_same_agent, names_another_session
+from rekindle.proxy.handlers.restore import names_another_session
 
 TEXT = {"type": "text", "text": "Hi"}
 
@@ -22,6 +20,14 @@ def test_the_ladder_goes_from_resume_to_load_to_a_handover() -> None:
     assert pair.fail("rekindle-1").call["method"] == "session/load"
     assert pair.fail("rekindle-2").call["method"] == "session/new"
     assert how(pair.reply("rekindle-3", {"sessionId": "a2"})) == "handover"
+
+
+def test_an_agent_that_may_have_lost_turns_is_asked_for_a_replay_first() -> None:
+    pair = recorded_session("resume", "load")
+    pair.record.store.write([Counted(session_id="s1", at_us=1, turns=1)])
+    assert resume(pair).call["method"] == "session/load"
+    assert pair.fail("rekindle-1").call["method"] == "session/resume"
+    assert how(pair.reply("rekindle-2", {})) == "native"
 
 
 def test_a_load_that_replays_nothing_is_not_believed() -> None:
@@ -60,21 +66,6 @@ def test_a_session_used_by_another_process_is_handed_over() -> None:
     pair.do_freed("s1")
     sent = pair.request(5, "session/prompt", sessionId="s1", prompt=[TEXT])
     assert sent.call["method"] == "session/new"
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "is_same"),
-    [
-        (AgentIdentity(name="A"), AgentIdentity(name="A", command=("x",)), True),
-        (AgentIdentity(name="A"), AgentIdentity(name="B"), False),
-        (AgentIdentity(command=("/bin/x",)), AgentIdentity(name="A", command=("x",)), True),
-        (AgentIdentity(command=("x",)), AgentIdentity(command=("y",)), False),
-    ],
-)
-def test_agents_are_compared_by_name_and_otherwise_by_program(
-    one: AgentIdentity, other: AgentIdentity, *, is_same: bool
-) -> None:
-    assert is_same_agent(one, other) is is_same
 
 
 def test_an_exit_while_restoring_fails_the_request_and_the_next_one_tries_again() -> None:

@@ -125,7 +125,7 @@ def _fork_natively(conn: ConnectionState, session: Session, setup: Json) -> SubF
     live = conn.sessions.get(session.id)
     if live is None or live.memory.is_missing:
         # The agent forks its own copy, and nothing shows whether that has all turns.
-        is_informed = session.saved_turns >= session.turns
+        is_informed = session.is_saved_by_agent
     else:
         is_informed = not live.handover.is_history_due
     is_known = session.agent_session_id != UNKNOWN_TO_AGENT and is_informed

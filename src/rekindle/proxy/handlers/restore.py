@@ -46,7 +46,7 @@ from rekindle.proxy.flow import (
     Refusal,
     SubFlow,
 )
-from rekindle.proxy.foreign_turns import appended_turns, inserted_turns
+from rekindle.proxy.foreign_turns import ForeignTurnRecorder, place_after
 from rekindle.proxy.live_session import LiveSession, SuffixedIds, UpdatePolicy
 from rekindle.proxy.translation import setup_for_agent
 from rekindle.proxy.validation import leased_session, refusal_of
@@ -176,7 +176,7 @@ def _restore_natively(
     if not is_possible or not conn.sessions.is_free(agent_id, session.id):
         return None
     conn.bind(session.id, agent_id)
-    must_compare = session.turns > 0 and (is_load or session.saved_turns < session.turns)
+    must_compare = session.turns > 0 and (is_load or not session.is_saved_by_agent)
     for method, replays in _rungs(conn, must_compare=must_compare):
         reader = ReplayReader({turn.prompt for turn in turns}) if replays else None
         live.updates.expect_replay(UpdatePolicy.DISCARD, reader)
@@ -233,10 +233,10 @@ def _judge_load(
         trait = AgentTrait.REPLAYS
     elif is_believed:
         return report
-    elif AgentTrait.REPLAYS not in traits and (yield from is_listed(conn, live)):
-        trait = AgentTrait.LOADS_SILENTLY
-    else:
+    elif not turns or AgentTrait.REPLAYS in traits or not (yield from is_listed(conn, live)):
         return None
+    else:
+        trait = AgentTrait.LOADS_SILENTLY
     if trait not in traits:
         observed = AgentObserved(
             session_id=session.id, at_us=conn.at_us, release=release, trait=trait
@@ -296,23 +296,30 @@ def wait_for_replay(
     A late replay may come in bursts. It is over when no update came for `max_quiet` polls. Nothing
     is awaited if the agent has replayed the last turn that it completed.
     """
-    stats, reader = live.updates.stats, live.updates.reader
+    stats = live.updates.stats
     lines, quiet, is_late = stats.lines, 0, False
+    is_whole = _is_whole(live, turn_count, turns)
     for _ in range(_MAX_POLLS):
         is_settled = quiet == _QUIET_POLLS_AFTER_LATE or not is_late
-        is_whole = stats.covers(turn_count) or (
-            reader is not None and is_caught_up(turns, compare(turns, reader.finish()))
-        )
         if (is_whole and is_settled) or quiet >= max_quiet:
             break
         yield Pause(_POLL_US)
         has_new = stats.lines != lines
-        is_late = is_late or has_new
+        if has_new:
+            is_late, is_whole = True, _is_whole(live, turn_count, turns)
         quiet = 0 if has_new else quiet + 1
         lines = stats.lines
     # A greeting or a warning is no memory. The user's own prompts must be in the replay.
     has_prompts = stats.user_messages >= turn_count > 0
     return stats.user_messages > 0 and (stats.has_answers or has_prompts)
+
+
+def _is_whole(live: LiveSession, turn_count: int, turns: Sequence[RecordedTurn]) -> bool:
+    """Return whether a replay is complete, as far as the record shows."""
+    if live.updates.stats.covers(turn_count):
+        return True
+    reader = live.updates.reader
+    return reader is not None and is_caught_up(turns, compare(turns, reader.finish()))
 
 
 def _record_foreign_turns(
@@ -323,15 +330,19 @@ def _record_foreign_turns(
     A session that was imported keeps the entries of its file as they are, so only turns that
     follow all others are added to it.
     """
-    last = transcript.turns[-1].number
-    following = [turn for after, turn in native.report.foreign if after == last]
-    earlier = [(after, turn) for after, turn in native.report.foreign if after != last]
+    placed = [(place_after(transcript, after), turn) for after, turn in native.report.foreign]
+    earlier = [(place, turn) for place, turn in placed if place is not None]
+    recorder = ForeignTurnRecorder(
+        session_id=session.id,
+        agent_id=session.agent_session_id,
+        protocol=conn.agent.capabilities.protocol,
+        at_us=conn.at_us,
+    )
     changes: list[Change] = []
     if earlier and not session.is_imported:
-        first = transcript.turns[earlier[0][0]]
-        entries: list[Entry] = yield ReadEntries(session.id, first.items[0].seq - 1)
-        changes += inserted_turns(conn, session.id, transcript, earlier, entries)
-    changes += appended_turns(conn, session.id, following)
+        entries: list[Entry] = yield ReadEntries(session.id, earlier[0][0] - 1)
+        changes += recorder.insert(earlier, entries)
+    changes += recorder.append([turn for place, turn in placed if place is None])
     if not changes:
         return transcript
     yield RecordChanges(changes)
