@@ -280,7 +280,7 @@ def finished(*ends_us: int | None) -> list[TranscriptTurn]:
     message = TranscriptMessage(seq=1, at_us=0, role=Role.USER)
     message.add_text("Go")
     return [
-        TranscriptTurn(number=number, at_us=0, items=[message], ended_us=end)
+        TranscriptTurn(number=number, at_us=99_000_000, items=[message], ended_us=end)
         for number, end in enumerate(ends_us, 1)
     ]
 
