@@ -91,7 +91,8 @@ def record(data: bytes) -> None:
     assert first == second
     for update in (*first, *replay_v2(transcript.turns, transcript)):
         assert decode_object(update_line("s", update)) is not None
-    assert len(handover_text(transcript)) + len(reminder_text(transcript, transcript.turns)) < 200_000
+    reminder = reminder_text(transcript, transcript.turns)
+    assert len(handover_text(transcript)) + len(reminder) < 200_000
 
 
 def documents(data: bytes) -> None:

@@ -1,7 +1,6 @@
 """Turns that only the agent has are recorded in their place."""
 
 import json
-from typing import Any
 
 from hypothesis import given, strategies as st
 
@@ -15,7 +14,7 @@ from rekindle.transcript.replay_match import ReplayedTurn, ReplayReader
 RECORDER = ForeignTurnRecorder(session_id="s1", agent_id="a1", protocol=1, at_us=99)
 
 
-def update(kind: str, **fields: Any) -> tuple[str, bytes]:
+def update(kind: str, **fields: object) -> tuple[str, bytes]:
     params = {"sessionId": "a1", "update": {"sessionUpdate": kind, **fields}}
     return kind, json.dumps({"method": "session/update", "params": params}).encode()
 

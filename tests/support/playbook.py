@@ -363,8 +363,6 @@ def describe_change(change: Change, received: list[bytes]) -> list[str]:
             return [f"{change.session_id} +{change.turns} turns, +{change.messages} messages"]
         case Forked():
             return [f"{change.session_id} forked from {change.parent_id} at {change.until_seq}"]
-        case Deleted():
-            return [f"{change.session_id} deleted"]
         case _:
             return [describe_rare_change(change)]
 
@@ -372,6 +370,8 @@ def describe_change(change: Change, received: list[bytes]) -> list[str]:
 def describe_rare_change(change: Change) -> str:
     """Return the line that describes a change of a kind that is seldom recorded."""
     match change:
+        case Deleted():
+            return f"{change.session_id} deleted"
         case AgentSaved():
             return f"{change.session_id} saved by the agent"
         case AgentObserved():

@@ -350,25 +350,8 @@ class MemoryStore:
         change: Forked | Deleted | Archived | Imported | Truncated | AgentSaved | AgentObserved,
     ) -> None:
         match change:
-            case AgentObserved():
-                self._traits.add((change.release, change.trait))
-            case AgentSaved():
-                record = self._records.get(change.session_id)
-                if record:
-                    session = record.session
-                    record.session = replace(session, saved_turns=session.turns)
             case Forked():
                 self._fork(change)
-            case Deleted():
-                record = self._records.get(change.session_id)
-                if record:
-                    record.session = replace(record.session, deleted_us=change.at_us)
-            case Archived():
-                record = self._records.get(change.session_id)
-                if record:
-                    since_us = record.session.archived_us or change.at_us
-                    archived_us = since_us if change.is_archived else None
-                    record.session = replace(record.session, archived_us=archived_us)
             case Imported():
                 record = self._get_or_create(change.session_id, change.at_us)
                 record.session = replace(record.session, origin=change.origin)
@@ -376,6 +359,12 @@ class MemoryStore:
                 record = self._get(change.session_id)
                 del record.entries[change.until_seq :]
                 record.session = replace(record.session, last_seq=len(record.entries))
+            case AgentObserved():
+                self._traits.add((change.release, change.trait))
+            case _:
+                record = self._records.get(change.session_id)
+                if record:
+                    record.session = _mark(record.session, change)
 
     def _fork(self, forked: Forked) -> None:
         parent = self._get(forked.parent_id)
@@ -519,3 +508,15 @@ def _sum(sessions: list[Session]) -> SessionTotals:
         turns=sum(session.turns for session in sessions),
         messages=sum(session.messages for session in sessions),
     )
+
+
+def _mark(session: Session, change: Deleted | Archived | AgentSaved) -> Session:
+    """Return a session after a change of one of its marks."""
+    match change:
+        case Deleted():
+            return replace(session, deleted_us=change.at_us)
+        case Archived():
+            since_us = session.archived_us or change.at_us
+            return replace(session, archived_us=since_us if change.is_archived else None)
+        case AgentSaved():
+            return replace(session, saved_turns=session.turns)

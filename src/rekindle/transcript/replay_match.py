@@ -14,7 +14,7 @@ A replayed turn that the record does not have is *foreign*: it was made without 
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import takewhile
 
 from msgspec import Struct
@@ -100,7 +100,7 @@ def recorded_turns(turns: Iterable[TranscriptTurn]) -> list[RecordedTurn]:
     ]
 
 
-def _texts_of(turn: TranscriptTurn, role: Role) -> Iterable[str]:
+def _texts_of(turn: TranscriptTurn, role: Role) -> Iterator[str]:
     for item in turn.items:
         if isinstance(item, TranscriptMessage) and item.role is role:
             yield _collapse("\n".join(as_str(block.get("text")) or "" for block in item.blocks))

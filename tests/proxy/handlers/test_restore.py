@@ -1,7 +1,9 @@
+import pytest
+
 from engine_pair import EnginePair, Sent, recorded_session
-from rekindle.model import Counted
+from rekindle.model import AgentIdentity, Counted
 from rekindle.proxy.flow import AgentReply
-from rekindle.proxy.handlers.restore import names_another_session
+from rekindle.proxy.handlers.restore import is_same_agent, names_another_session
 
 TEXT = {"type": "text", "text": "Hi"}
 
@@ -66,6 +68,25 @@ def test_a_session_used_by_another_process_is_handed_over() -> None:
     pair.do_freed("s1")
     sent = pair.request(5, "session/prompt", sessionId="s1", prompt=[TEXT])
     assert sent.call["method"] == "session/new"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (("A", "x"), ("A", "y"), True),
+        (("A", "x"), ("B", "x"), False),
+        (("@zed-industries/claude-code-acp", "x"), ("@new/claude-agent-acp", "y"), True),
+        ((None, "/bin/x"), ("A", "x"), True),
+        ((None, "x"), (None, "y"), False),
+        ((None, "/bin/claude-code-acp"), ("@new/claude-agent-acp", "npx"), True),
+    ],
+)
+def test_agents_are_compared_by_name_and_otherwise_by_program(
+    one: tuple[str | None, str], other: tuple[str | None, str], *, expected: bool
+) -> None:
+    agents = [AgentIdentity(name=name, command=(program,)) for name, program in (one, other)]
+    assert is_same_agent(*agents) is expected
+    assert is_same_agent(*reversed(agents)) is expected
 
 
 def test_an_exit_while_restoring_fails_the_request_and_the_next_one_tries_again() -> None:

@@ -18,6 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from rekindle.acp import methods
+from rekindle.acp.agent_families import are_related
 from rekindle.acp.jsonrpc import AUTH_REQUIRED, INTERNAL_ERROR
 from rekindle.acp.translate.config import config_id, mode_option, modes_to_v1
 from rekindle.jsonvalue import as_array, as_object, as_str
@@ -32,7 +33,6 @@ from rekindle.model import (
     LeaseResult,
     Session,
 )
-from rekindle.proxy.agent_families import is_same_agent
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
     AcquireLease,
@@ -416,6 +416,16 @@ def _is_agent_of_tool(agent: AgentIdentity, session: Session) -> bool:
     tool = session.origin.tool if session.origin is not None else None
     name = agent.name or agent.program or ""
     return tool is not None and session.agent.name == tool and tool in name.lower()
+
+
+def is_same_agent(one: AgentIdentity, other: AgentIdentity) -> bool:
+    """Return whether two agents share their sessions.
+
+    Their names decide. If one has no name, their programs decide.
+    """
+    if one.name is not None and other.name is not None:
+        return one.name == other.name or are_related(one.name, other.name)
+    return one.program == other.program or are_related(one.identity, other.identity)
 
 
 def names_another_session(reply: AgentReply, asked: str) -> bool:

@@ -4,8 +4,6 @@ An adapter that is renamed, or published by another organisation, still reads th
 tool. It knows the sessions of the former one by the same ids.
 """
 
-from rekindle.model import AgentIdentity
-
 _FAMILIES = {
     "claude-code-acp": "claude",
     "claude-agent-acp": "claude",
@@ -14,17 +12,8 @@ _FAMILIES = {
 """The tool of each adapter, by the adapter's name without the scope of its package."""
 
 
-def is_same_agent(one: AgentIdentity, other: AgentIdentity) -> bool:
-    """Return whether two agents share their sessions.
-
-    Their names decide. If one has no name, their programs decide.
-    """
-    if one.name is not None and other.name is not None:
-        return one.name == other.name or _are_related(one.name, other.name)
-    return one.program == other.program or _are_related(one.identity, other.identity)
-
-
-def _are_related(one: str, other: str) -> bool:
+def are_related(one: str, other: str) -> bool:
+    """Return whether two names of agents, or of their programs, belong to the same tool."""
     family = _family(one)
     return family is not None and family == _family(other)
 
