@@ -87,6 +87,7 @@ def test_a_replay_is_not_recorded_again(start: Start, store_path: Path, tmp_path
     client.prompt(session_id, "and this")
     client.end()
     first, second = fold(entries(store_path, session_id)).turns
+    first.precedes_opening = False
     assert [first] == before
     assert second.number == 2
 

@@ -12,6 +12,7 @@ from rekindle.transcript.reducer import Transcript, fold
 from rekindle.transcript.replay_match import (
     MemoryReport,
     RecordedTurn,
+    ReplayedTurn,
     ReplayReader,
     compare,
     is_caught_up,
@@ -20,8 +21,10 @@ from rekindle.transcript.replay_match import (
 )
 
 
-def turn(number: int, prompt: str, answer: str = "", **options: bool) -> RecordedTurn:
-    return RecordedTurn(number=number, prompt=prompt, answer=answer, **options)
+def turn(
+    number: int, prompt: str, answer: str = "", text: str = "", **options: bool
+) -> RecordedTurn:
+    return RecordedTurn(number=number, prompt=prompt, answer=answer, text=text or answer, **options)
 
 
 def chunk(kind: str, text: str) -> tuple[str, bytes]:
@@ -76,7 +79,7 @@ def test_a_repeated_prompt_counts_as_often_as_it_is_replayed() -> None:
 
 
 def test_a_prompt_may_come_in_several_chunks() -> None:
-    found = report(TWO, user("Hel"), user("lo"), agent("Hi"), user("Thanks"))
+    found = report(TWO, user("Hel"), user("lo"), agent("Hi"), user("Thanks"), agent("Bye"))
     assert found.known == {1, 2}
 
 
@@ -125,9 +128,10 @@ def test_a_turn_before_a_new_opening_is_missing_even_if_a_later_one_is_known() -
 
 
 def test_a_command_without_an_answer_is_never_missing() -> None:
-    assert report([*TWO, turn(3, "/compact")], user("Hello"), user("Thanks")).missing == ()
+    replay = (user("Hello"), agent("Hi"), user("Thanks"), agent("Bye"))
+    assert report([*TWO, turn(3, "/compact")], *replay).missing == ()
     answered = turn(3, "/init", "I wrote the file")
-    assert report([*TWO, answered], user("Hello"), user("Thanks")).missing == (3,)
+    assert report([*TWO, answered], *replay).missing == (3,)
 
 
 def test_answers_prove_turns_where_the_agent_replays_no_prompts() -> None:
@@ -146,8 +150,9 @@ def test_a_long_answer_proves_a_turn_whose_prompt_the_agent_changed() -> None:
 
 def test_a_turn_that_only_the_agent_has_is_foreign() -> None:
     found = report(
-        TWO, user("Hello"), agent("Hi"), user("Bare"), tool_call(), agent("x"), user("Thanks")
-    )
+        TWO, user("Hello"), agent("Hi"), user("Bare"), tool_call(), agent("x"), user("Thanks"),
+        tool_call(),
+    )  # fmt: skip
     assert found.known == {1, 2}
     [(after, foreign)] = found.foreign
     assert after == 1
@@ -182,7 +187,7 @@ def test_messages_of_version_2_are_read_whole() -> None:
     content = [{"type": "text", "text": "Hello"}, {"type": "image", "data": "", "mimeType": "i"}]
     whole = update_line("s1", {"sessionUpdate": "user_message", "messageId": "m", "content": []})
     message = update_line("s1", {"sessionUpdate": "user_message", "content": content})
-    found = report(TWO, ("user_message", whole), ("user_message", message))
+    found = report(TWO, ("user_message", whole), ("user_message", message), agent("Hi"))
     assert found.known == {1}
 
 
@@ -196,9 +201,10 @@ def test_a_prompt_without_text_is_known_where_the_agent_replays_one() -> None:
 def test_reading_continues_after_a_first_result() -> None:
     reader = ReplayReader({it.prompt for it in TWO})
     reader.add(*user("Hello"))
-    assert compare(TWO, reader.finish()).known == {1}
     reader.add(*agent("Hi"))
+    assert compare(TWO, reader.finish()).known == {1}
     reader.add(*user("Thanks"))
+    reader.add(*agent("Bye"))
     assert compare(TWO, reader.finish()).known == {1, 2}
 
 
@@ -318,3 +324,31 @@ def test_a_turn_without_a_prompt_is_not_reminded_of() -> None:
     turns[1].number = 2
     assert [it.number for it in unsaved_turns(turns, saved=0, exit_us=None)] == [2]
     assert unsaved_turns(turns[:1], saved=0, exit_us=None) == []
+
+
+def test_a_prompt_without_its_answer_is_not_known() -> None:
+    assert report(TWO, user("Hello")).known == set()
+    found = report(TWO, user("Hello"), agent("Hi"), user("Thanks"))
+    assert (found.known, found.missing) == ({1}, (2,))
+    cut_off = [TWO[0], turn(2, "Thanks", "By", is_completed=False)]
+    assert report(cut_off, user("Hello"), agent("Hi"), user("Thanks")).known == {1, 2}
+
+
+def test_an_agent_that_replays_only_prompts_is_believed_if_it_replays_all() -> None:
+    assert report([TWO[0]], user("Hello")).known == {1}
+    turns = [ReplayedTurn(prompt=["Hello"]), ReplayedTurn(prompt=["Thanks"])]
+    assert compare(TWO, turns).known == {1, 2}
+
+
+def test_results_of_tools_that_are_replayed_as_prompts_are_no_turns() -> None:
+    recorded = [turn(1, "Read it", "I read.", text="I read. Done.")]
+    found = report(
+        recorded,
+        user("Read it"), agent("I read."), user("[Function Response: read]"), agent("Done."),
+    )  # fmt: skip
+    assert (found.known, found.foreign) == ({1}, ())
+    found = report(
+        recorded, user("Read it"), user("[Function Response: read]"), agent("Done."),
+        user("Then?"), agent("Nothing."),
+    )  # fmt: skip
+    assert (found.known, [it.prompt for _, it in found.foreign]) == ({1}, [["Then?"]])

@@ -48,6 +48,8 @@ class RecordedTurn(Struct, frozen=True, kw_only=True):
     """The text of the prompt, with single spaces."""
     answer: str = ""
     """The beginning of the agent's first message, with single spaces."""
+    text: str = ""
+    """All messages of the agent, with single spaces."""
     is_completed: bool = True
     """Whether the agent ended the turn by itself."""
     carries_history: bool = False
@@ -69,6 +71,8 @@ class ReplayedTurn(Struct):
     has_prompt: bool = True
     answers: list[str] = []
     """The beginnings of the agent's messages, with single spaces."""
+    has_output: bool = False
+    """Whether anything but a user message is a part of it."""
     lines: list[bytes] = []
     """All its updates, unless a recorded turn has the same prompt."""
 
@@ -91,6 +95,7 @@ def recorded_turns(turns: Iterable[TranscriptTurn]) -> list[RecordedTurn]:
             number=turn.number,
             prompt=prompt,
             answer=_head(next(_texts_of(turn, Role.AGENT), "")),
+            text=" ".join(_texts_of(turn, Role.AGENT)),
             is_completed=not turn.was_cut_off and turn.stop_reason != "cancelled",
             carries_history=any(isinstance(it, HandoverItem | ReminderItem) for it in turn.items),
             precedes_opening=turn.precedes_opening,
@@ -137,7 +142,9 @@ class ReplayReader:
             self.turns.append(ReplayedTurn(has_prompt=False))
         if is_user_message(kind):
             self.turns[-1].prompt += _texts(line)
-        elif is_agent_message(kind):
+        else:
+            self.turns[-1].has_output = True
+        if is_agent_message(kind):
             self._answer += _texts(line)
         if self._is_held:
             self.turns[-1].lines.append(line)
@@ -176,15 +183,27 @@ def compare(recorded: Sequence[RecordedTurn], replayed: Iterable[ReplayedTurn]) 
     """Compare a replay with the recorded turns. Both are in order."""
     index = _RecordedIndex(recorded)
     known: set[int] = set()
+    unanswered: set[int] = set()
     foreign: list[tuple[int, ReplayedTurn]] = []
     position = 0
     for turn in replayed:
         found = index.by_prompt(turn, position) or index.by_answer(turn, position)
+        before = recorded[position - 1] if position else None
         if found:
             known |= {recorded[i].number for i in found}
+            last = recorded[found[-1]]
+            if last.is_completed and last.answer and not turn.has_output:
+                unanswered.add(last.number)
             position = found[-1] + 1
+        elif before is not None and _continues(before, turn):
+            # Some agents replay the results of tools as messages of the user.
+            unanswered.discard(before.number)
         elif _may_be_foreign(turn):
-            foreign.append((recorded[position - 1].number if position else 0, turn))
+            foreign.append((before.number if before else 0, turn))
+    if not known.issuperset(turn.number for turn in recorded) or known != unanswered:
+        # A prompt alone does not show that the agent knows the answer. An agent that replays all
+        # prompts and no answer replays in this way.
+        known -= unanswered
     known |= _handed_over(recorded, known)
     return MemoryReport(
         known=frozenset(known),
@@ -291,6 +310,11 @@ def _next_position(positions: dict[str, list[int]], text: str, start: int) -> in
     found = positions.get(text, [])
     at = bisect_left(found, start)
     return found[at] if at < len(found) else None
+
+
+def _continues(before: RecordedTurn, turn: ReplayedTurn) -> bool:
+    """Return whether a replayed turn is a further part of the recorded turn before it."""
+    return any(answer and answer in before.text for answer in turn.answers)
 
 
 def _may_be_foreign(turn: ReplayedTurn) -> bool:

@@ -316,10 +316,12 @@ def wait_for_replay(
 
 def _is_whole(live: LiveSession, turn_count: int, turns: Sequence[RecordedTurn]) -> bool:
     """Return whether a replay is complete, as far as the record shows."""
-    if live.updates.stats.covers(turn_count):
-        return True
+    covers = live.updates.stats.covers(turn_count)
     reader = live.updates.reader
-    return reader is not None and is_caught_up(turns, compare(turns, reader.finish()))
+    if reader is None:
+        return covers
+    report = compare(turns, reader.finish())
+    return is_caught_up(turns, report) if report.known else covers
 
 
 def _record_foreign_turns(
@@ -452,6 +454,8 @@ def _reminder(
     budget = conn.settings.handover_budget
     if native.is_verified:
         return missing_turns_text(transcript, native.report.missing, budget)
+    if session.is_saved_by_agent:
+        return ""
     turns = unsaved_turns(
         transcript.turns, saved=session.saved_turns, exit_us=conn.agent.last_exit_us
     )

@@ -41,7 +41,8 @@ SAFE_SQLITE_VERSION = (3, 51, 3)
 """The first version without the WAL-reset bug, which can damage a store with several writers."""
 
 NEWEST_SCHEMA = len(MIGRATIONS)
-_SCHEMA_WITH_ORIGINS = 6
+_LATER_COLUMNS = {"messages": (2, "0"), "origin": (7, "null"), "saved_turns": (8, "0")}
+"""The schema that introduced a column of `sql.SESSION`, and the value in older ones."""
 
 # Positions in SQLite's file header.
 _SIGNATURE = b"SQLite format 3\0"
@@ -219,8 +220,9 @@ class Inspection:
 
     def _rows_of_sessions(self) -> Iterator[tuple[str, Any]]:
         statement = sql.SESSION
-        if (self.schema() or 0) < _SCHEMA_WITH_ORIGINS:
-            statement = statement.replace(" origin,", " null,")
+        for column, (since, value) in _LATER_COLUMNS.items():
+            if (self.schema() or 0) < since:
+                statement = statement.replace(f" {column},", f" {value},")
         with translate_errors(self._path):
             # As bytes, because the id itself may be malformed.
             for key, id_ in self._db.execute("select key, cast(id as blob) from session"):
