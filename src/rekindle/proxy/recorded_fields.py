@@ -75,12 +75,8 @@ def recorded_ending(line: bytes) -> bytes:
 def recorded_servers(servers: list[Any]) -> list[Json]:
     """Return the types and names of MCP servers. Everything else of them may be a secret."""
     return [
-        {
-            name: value
-            for name, value in as_object(server).items()
-            if name in {"type", "name"} and isinstance(value, str)
-        }
-        for server in servers
+        {name: server[name] for name in ("type", "name") if isinstance(server.get(name), str)}
+        for server in map(as_object, servers)
     ]
 
 
