@@ -248,7 +248,7 @@ def _document(table: list[str], misses: list[str], alarms: list[str], commands: 
         *(misses or ["- none"]),
         "",
         "Not measured, because they are ids, public keys or files:",
-        *textwrap.wrap(f"{', '.join(NOT_MEASURED)}.", 100),
+        *textwrap.wrap(f"{', '.join(NOT_MEASURED)}.", 100, break_on_hyphens=False),
         "",
         "## False alarms",
         "",
