@@ -242,6 +242,19 @@ def test_extend_requires_the_expected_last_seq(store: Store) -> None:
         store.session("nobody")
 
 
+def test_extend_bounds_the_time_of_the_session(store: Store) -> None:
+    future = batch(b"1", kind=Kind.PROMPT, at_us=NOW + 99)
+    assert store.extend("s1", 0, [opened("s1", cwd="/p"), future], latest_us=NOW + 5)
+    session = store.session("s1")
+    assert (session.created_us, session.updated_us) == (NOW, NOW + 5)
+    assert [entry.at_us for entry in store.read("s1")] == [NOW + 99]
+    # A session does not become older.
+    assert store.extend("s1", 1, [batch(b"2", kind=Kind.ANSWER)], latest_us=NOW - 5)
+    assert not store.extend("s1", 7, [batch(b"3")], latest_us=NOW)
+    assert store.session("s1").updated_us == NOW + 5
+    assert not store.extend("nobody", 7, [], latest_us=NOW)
+
+
 def test_extend_applies_nothing_if_the_iterable_raises(store: Store) -> None:
     def broken() -> Iterator[EntryBatch]:
         yield batch(b"2")

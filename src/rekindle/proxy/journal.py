@@ -2,8 +2,9 @@
 
 Recorded: prompts, updates, permission requests and their outcomes, the responses that end turns,
 changes of mode and configuration, and enough of `session/new`, `load`, `resume` and `fork` to know
-the session. Never recorded: credentials, the commands and environments of MCP servers, and the
-contents of files and terminals outside of updates.
+the session. Never recorded: credentials, the commands and environments of MCP servers, unknown
+fields of the client's messages (`recorded_fields`), the agent's stderr, and the contents of files
+and terminals outside of updates.
 
 A prompt that the agent echoes is recorded as an echo, not as another message of the user. Sessions
 go by the client's id here, and lines are recorded as the client sees them.
@@ -35,6 +36,12 @@ from rekindle.proxy.chunk_fast_path import ChunkFastPath
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.open_requests import OpenRequest
+from rekindle.proxy.recorded_fields import (
+    recorded_ending,
+    recorded_outcome,
+    recorded_request,
+    recorded_servers,
+)
 from rekindle.proxy.step import AGENT, Peer, Step
 from rekindle.transcript.titles import title_from_prompt
 
@@ -246,6 +253,7 @@ class Journal:
         if kind == update_kinds.SESSION_INFO_UPDATE:
             self._title_from_agent(session_id, line)
         elif kind == update_kinds.STATE_UPDATE:
+            line = recorded_ending(line)
             self.step.sync = True
         elif not update_kinds.is_state(kind):
             self._introduce(session_id)
@@ -324,6 +332,9 @@ class Journal:
             kind = _REQUEST_KINDS.get(method)
             if kind is Kind.PROMPT:
                 self._prompt(session_id, line)
+            elif kind is Kind.CONFIG:
+                recorded = recorded_request(method, line)
+                self._record(session_id, side_of(sender), kind, recorded)
             elif kind is not None:
                 self._record(session_id, side_of(sender), kind, line)
         request = OpenRequest(
@@ -350,6 +361,8 @@ class Journal:
             kind = _RESPONSE_KINDS.get(request.method)
             if kind is Kind.ANSWER:
                 self.end_turn(session_id, line)
+            elif kind is Kind.OUTCOME:
+                self.outcome(session_id, line)
             elif kind is not None:
                 self._record(session_id, side_of(sender), kind, line)
         return request
@@ -363,11 +376,11 @@ class Journal:
             # A notification alone does not create a session.
             return
         kind = Kind.CANCEL if method == methods.CANCEL else Kind.NOTICE
-        self._record(session_id, side, kind, line)
+        self._record(session_id, side, kind, recorded_request(method, line))
 
     def outcome(self, session_id: str, line: bytes) -> None:
-        """Record a response to a permission request that Rekindle gives for the client."""
-        self._record(session_id, Side.CLIENT, Kind.OUTCOME, line)
+        """Record the response to a permission request, the client's or Rekindle's own."""
+        self._record(session_id, Side.CLIENT, Kind.OUTCOME, recorded_outcome(line))
 
     # -- prompts and turns -----------------------------------------------------------------
 
@@ -390,13 +403,13 @@ class Journal:
     def undelivered_prompt(self, session_id: str, line: bytes, response: bytes) -> None:
         """Record a prompt that no agent received, and its error response."""
         self._record_prompt(session_id, line, prompt_blocks(line))
-        self._record(session_id, Side.AGENT, Kind.ANSWER, response)
+        self._record(session_id, Side.AGENT, Kind.ANSWER, recorded_ending(response))
 
     def end_turn(self, session_id: str, line: bytes) -> None:
         """Record the response to a prompt, the agent's or Rekindle's own."""
         known = self._remembered(session_id)
         self._record_terminals(session_id, known)
-        self._record(session_id, Side.AGENT, Kind.ANSWER, line)
+        self._record(session_id, Side.AGENT, Kind.ANSWER, recorded_ending(line))
         self.step.sync = True
         known.echo.response(line, is_v2=self._is_v2_agent)
         if not self._is_v2_agent:
@@ -408,7 +421,8 @@ class Journal:
         title = title_from_prompt(blocks)
         if title:
             self._title(session_id, TitleSource.PROMPT, title)
-        self._record(session_id, Side.CLIENT, Kind.PROMPT, line)
+        recorded = recorded_request(methods.PROMPT, line)
+        self._record(session_id, Side.CLIENT, Kind.PROMPT, recorded)
         self.step.sync = True
 
     def _count_message(self, session_id: str, known: _SessionJournal, kind: str) -> None:
@@ -576,10 +590,7 @@ def setup_without_secrets(params: dict[str, Any]) -> dict[str, Any]:
     arguments, headers and addresses of MCP servers, and `_meta`.
     """
     kept = {name: params[name] for name in _RECORDED_SETUP_FIELDS if name in params}
-    servers = [as_object(server) for server in as_array(params.get("mcpServers"))]
-    kept["mcpServers"] = [
-        {name: server[name] for name in ("type", "name") if name in server} for server in servers
-    ]
+    kept["mcpServers"] = recorded_servers(as_array(params.get("mcpServers")))
     return kept
 
 

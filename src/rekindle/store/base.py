@@ -156,13 +156,20 @@ class Store(ReadableStore, Protocol):
         ...
 
     def extend(
-        self, session_id: str, after: int, changes: Iterable[Change], *, sync: bool = True
+        self,
+        session_id: str,
+        after: int,
+        changes: Iterable[Change],
+        *,
+        sync: bool = True,
+        latest_us: int | None = None,
     ) -> bool:
         """Apply `changes` to one session if its last seq is `after`; return whether it was.
 
         All changes are of this session. A session that does not exist has the last seq 0. The
         changes are consumed one at a time, so memory stays bounded. If the iterable raises, none
-        is applied. False means that another writer has appended to the session.
+        is applied. False means that another writer has appended to the session. Entries later than
+        `latest_us` count as activity at `latest_us`, because they may come from a wrong clock.
         """
         ...
 

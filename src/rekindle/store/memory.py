@@ -80,6 +80,7 @@ class MemoryStore:
         changes: Iterable[Change],
         *,
         sync: bool = True,  # noqa: ARG002 - nothing to sync
+        latest_us: int | None = None,
     ) -> bool:
         """Apply `changes` if the session has not grown."""
         consumed = list(changes)
@@ -87,8 +88,14 @@ class MemoryStore:
             record = self._records.get(session_id)
             if (record.session.last_seq if record else 0) != after:
                 return False
+            was_us = record.session.updated_us if record else 0
             for change in consumed:
                 self._apply(change)
+            if latest_us is not None and session_id in self._records:
+                record = self._records[session_id]
+                now = record.session
+                bounded_us = max(was_us, now.created_us, min(now.updated_us, latest_us))
+                record.session = replace(now, updated_us=bounded_us)
             return True
 
     def apply_pending(

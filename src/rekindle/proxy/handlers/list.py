@@ -33,6 +33,7 @@ PAGE_SIZE = 50
 
 _AGENT_TIMEOUT_US = 2_000_000
 _MAX_AGENT_PAGES = 20
+_MAX_TIME_US = 2**63 - 1
 
 _SUB_AGENT_FIELDS = (
     "parentSessionId",
@@ -109,9 +110,12 @@ def _position(cursor: object) -> PageKey | None:
         at_us, session_id = as_array(decode(base64.urlsafe_b64decode(str(cursor).encode("ascii"))))
     except (ValueError, binascii.Error):
         at_us = session_id = None
-    if not isinstance(at_us, int) or not isinstance(session_id, str):
-        raise invalid(methods.LIST, "cursor", cursor, "is not one that Rekindle has given")
-    return at_us, session_id
+    match at_us, session_id:
+        # A store has no larger numbers, and no id with half of a surrogate pair.
+        case int(), str() if abs(at_us) <= _MAX_TIME_US and as_str(session_id) == session_id:
+            return at_us, session_id
+        case _:
+            raise invalid(methods.LIST, "cursor", cursor, "is not one that Rekindle has given")
 
 
 def _folder(params: dict[str, Any]) -> str | None:

@@ -152,7 +152,8 @@ def acquire_lease(
     """Acquire the lease of a session. Raises Refusal if another process holds it."""
     result: LeaseResult = yield AcquireLease(session_id, may_take_over)
     if result.holder is not None:
-        raise leased_session(session_id, result.holder)
+        is_allowed = conn.settings.may_take_over
+        raise leased_session(session_id, result.holder, may_take_over=is_allowed)
     live = conn.sessions.get(session_id)
     if live is not None and result.was_held_by_another:
         # The agent here has missed the turns that the other process recorded.

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import MsgspecError
 
 from rekindle.errors import StoreError
+from rekindle.jsonvalue import as_str
 from rekindle.model import (
     AgentIdentity,
     Entry,
@@ -118,7 +119,8 @@ def opened_values(opened: Opened) -> dict[str, Any]:
         "agent_name": agent.name if agent else None,
         "agent_version": agent.version if agent else None,
         "command": json.dumps(agent.command) if agent else None,
-        "program": agent.program if agent else None,
+        # A file's name may not be UTF-8. The command itself is stored as ASCII.
+        "program": as_str(agent.program) if agent else None,
         "cwd": opened.cwd,
         "directories": None if directories is None else json.dumps(directories),
         "parent_id": opened.parent_id,

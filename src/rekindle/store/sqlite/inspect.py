@@ -24,8 +24,8 @@ from rekindle.store.sqlite.connection import (
     open_read_only,
     translate_errors,
 )
-from rekindle.store.sqlite.filelock import is_held
 from rekindle.store.sqlite.files import live_folder, lock_path
+from rekindle.store.sqlite.leases import is_alive
 from rekindle.store.sqlite.schema import (
     APPLICATION_ID,
     MIGRATIONS,
@@ -175,12 +175,11 @@ class Inspection:
         """Return all leases, of live and dead processes."""
         folder = live_folder(self._path)
         with translate_errors(self._path):
-            return [
-                LeaseRecord(
-                    id_, LeaseHolder(token=token, pid=pid, machine=machine), is_held(folder / token)
-                )
+            holders = [
+                (id_, LeaseHolder(token=token, pid=pid, machine=machine))
                 for id_, token, pid, machine in self._query(_LEASES)
             ]
+            return [LeaseRecord(id_, holder, is_alive(folder, holder)) for id_, holder in holders]
 
     def agents(self) -> list[AgentUsage]:
         """Return the agents that have sessions in the store, last used first."""

@@ -46,8 +46,11 @@ class Writer:
         self.ends: dict[str, int] = {}
         """The place of the next entry by session id, as far as this process knows."""
 
-    def apply_all(self, changes: Iterable[Change]) -> None:
-        """Write the changes of one commit. Raises SessionNotFound."""
+    def apply_all(self, changes: Iterable[Change], latest_us: int | None = None) -> None:
+        """Write the changes of one commit. Raises SessionNotFound.
+
+        The time of a session becomes `latest_us` at the latest.
+        """
         touched: dict[int, int] = {}
         for change in changes:
             if not isinstance(change, EntryBatch):
@@ -58,7 +61,8 @@ class Writer:
                 key = key_at(start)
                 touched[key] = max(touched.get(key, 0), change.at_us)
         for key, at_us in touched.items():
-            self._execute(sql.TOUCH, (at_us, key))
+            bounded_us = at_us if latest_us is None else min(at_us, latest_us)
+            self._execute(sql.TOUCH, (bounded_us, key))
 
     def apply(self, change: Change) -> None:
         """Write one change. Raises SessionNotFound."""
