@@ -61,6 +61,16 @@ class ReplayContext(Struct, kw_only=True):
     shown_terminals: set[str] = field(default_factory=set[str])
     """The terminals that the replay has sent."""
 
+    def has_interrupted(self, call: Mapping[str, Any], *, is_made_up: bool = False) -> bool:
+        """Return whether the turn was interrupted before this tool call ended.
+
+        Any other turn leaves its calls as the agent did. A client marks the open calls of a turn
+        that it cancels, as the protocol asks. A client that receives the replay did not cancel the
+        turn, so the replay marks them.
+        """
+        is_unfinished = as_str(call.get("status", "pending")) in _UNFINISHED
+        return is_unfinished and self.is_over and (is_made_up or self.turn.was_interrupted)
+
 
 class TranscriptItem(Struct, kw_only=True):
     """A part of a turn. By default it is neither replayed nor searched for nor handed over."""
@@ -308,7 +318,7 @@ class ToolCallItem(TranscriptItem, kw_only=True):
         return [str(part.get("terminalId")) for part in parts if part.get("type") == "terminal"]
 
     def replay_v1(self, context: ReplayContext) -> Iterator[Update]:
-        """Yield the call as one update. A call that never ended has failed."""
+        """Yield the call as one update. A call that its turn's interruption ended has failed."""
 
         def show(terminal_id: str) -> str:
             raw = self.fields.get("rawOutput")
@@ -318,7 +328,8 @@ class ToolCallItem(TranscriptItem, kw_only=True):
 
         fields = call_to_v1(self.fields, show)
         update = {"sessionUpdate": "tool_call", "toolCallId": self.id, "title": "", **fields}
-        if context.is_over and as_str(update.get("status", "pending")) in _UNFINISHED:
+        # No agent ends a call that Rekindle made, so its turn does.
+        if context.has_interrupted(update, is_made_up=self.is_made_up):
             update["status"] = "failed"
         yield update
 
@@ -331,7 +342,7 @@ class ToolCallItem(TranscriptItem, kw_only=True):
                 context.shown_terminals.add(terminal_id)
                 yield _terminal_update(terminal_id, context.terminals.get(terminal_id, Terminal()))
         fields = call_to_v2(self.fields)
-        if context.is_over and as_str(fields.get("status", "pending")) in _UNFINISHED:
+        if context.has_interrupted(fields):
             is_cancelled = context.turn.stop_reason == "cancelled"
             fields["status"] = "cancelled" if is_cancelled else "failed"
         yield {"sessionUpdate": "tool_call_update", "toolCallId": self.id, **fields}
@@ -359,7 +370,8 @@ class ToolCallItem(TranscriptItem, kw_only=True):
     def changed_seq(self, turn: "TranscriptTurn", terminals: Terminals) -> int | None:
         """Return the last entry that changed the call or one of its terminals.
 
-        An unfinished call ends with its turn. No entry marks the end of an interrupted turn.
+        The end of its turn may end an unfinished call. No entry marks the end of a turn that was
+        cut off.
         """
         parts = map(as_object, as_array(self.fields.get("content")))
         shown = [terminals.get(str(part.get("terminalId"))) for part in parts]
@@ -585,6 +597,11 @@ class TranscriptTurn(Struct, kw_only=True):
     def was_cut_off(self) -> bool:
         """Whether the agent exited before it ended the turn, or the turn still runs."""
         return self.ended_us is None or reports_agent_exit(self.error)
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether it was cut off, or the user cancelled it."""
+        return self.was_cut_off or self.stop_reason == "cancelled"
 
 
 def reports_agent_exit(error: object) -> bool:
