@@ -218,6 +218,7 @@ def test_an_interrupted_turn_is_marked_and_a_running_one_is_not() -> None:
     [
         ({"rawOutput": "plain"}, "plain"),
         ({"rawOutput": {"output": "nested"}}, "nested"),
+        ({"rawOutput": {"stdout": "out", "stderr": "err"}}, "outerr"),
         (
             {
                 "_meta": {"terminal_output": {"terminal_id": "x", "data": "told"}},

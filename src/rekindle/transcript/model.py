@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from rekindle.acp.terminal_output import Terminal
+from rekindle.acp.terminal_output import Terminal, raw_output_text
 from rekindle.acp.translate.content import block_to_v1
 from rekindle.acp.translate.plans import plan_to_v1, plan_to_v2
 from rekindle.acp.translate.tool_calls import call_to_v1, call_to_v2
@@ -321,10 +321,7 @@ class ToolCallItem(TranscriptItem, kw_only=True):
         """Yield the call as one update. A call that its turn's interruption ended has failed."""
 
         def show(terminal_id: str) -> str:
-            raw = self.fields.get("rawOutput")
-            terminal = context.terminals.get(terminal_id)
-            known = (terminal and terminal.text, raw, as_object(raw).get("output"))
-            return next((text for text in map(as_str, known) if text), _GONE)
+            return terminal_text(self.fields, context.terminals.get(terminal_id)) or _GONE
 
         fields = call_to_v1(self.fields, show)
         update = {"sessionUpdate": "tool_call", "toolCallId": self.id, "title": "", **fields}
@@ -340,7 +337,9 @@ class ToolCallItem(TranscriptItem, kw_only=True):
         for terminal_id in self.terminal_ids:
             if terminal_id not in context.shown_terminals:
                 context.shown_terminals.add(terminal_id)
-                yield _terminal_update(terminal_id, context.terminals.get(terminal_id, Terminal()))
+                terminal = context.terminals.get(terminal_id, Terminal())
+                output = terminal.output or raw_output_text(self.fields.get("rawOutput")).encode()
+                yield _terminal_update(terminal_id, terminal, output)
         fields = call_to_v2(self.fields)
         if context.has_interrupted(fields):
             is_cancelled = context.turn.stop_reason == "cancelled"
@@ -359,7 +358,8 @@ class ToolCallItem(TranscriptItem, kw_only=True):
         status = as_str(fields.get("status")) or "pending"
         state = "not finished" if status in _UNFINISHED else status
         yield f"You used a tool: {title} ({state})"
-        parts = [_part_text(as_object(part), terminals) for part in as_array(fields.get("content"))]
+        content = [as_object(part) for part in as_array(fields.get("content"))]
+        parts = [_part_text(part, fields, terminals) for part in content]
         result = "\n".join(parts).strip()
         if not result and "rawOutput" in fields:
             raw = fields["rawOutput"]
@@ -383,8 +383,16 @@ class ToolCallItem(TranscriptItem, kw_only=True):
         return max(seqs)
 
 
-def _terminal_update(terminal_id: str, terminal: Terminal) -> Update:
-    data = base64.b64encode(terminal.output).decode("ascii")
+def terminal_text(call: Mapping[str, Any], terminal: Terminal | None) -> str:
+    """Return the text of a terminal that a tool call shows; empty if it is unknown.
+
+    Where the terminal is gone, the `rawOutput` of the call may have the text.
+    """
+    return (terminal.text if terminal else "") or raw_output_text(call.get("rawOutput"))
+
+
+def _terminal_update(terminal_id: str, terminal: Terminal, output: bytes | bytearray) -> Update:
+    data = base64.b64encode(output).decode("ascii")
     return {
         "sessionUpdate": "terminal_update",
         "terminalId": terminal_id,
@@ -403,10 +411,9 @@ def _paths(fields: dict[str, Any]) -> Iterator[str]:
                 yield path
 
 
-def _part_text(part: dict[str, Any], terminals: Terminals) -> str:
+def _part_text(part: dict[str, Any], call: Mapping[str, Any], terminals: Terminals) -> str:
     if part.get("type") == "terminal":
-        terminal = terminals.get(str(part.get("terminalId")))
-        return terminal.text if terminal is not None else ""
+        return terminal_text(call, terminals.get(str(part.get("terminalId"))))
     if part.get("type") == "diff":
         old = as_str(part.get("oldText")) or ""
         new = as_str(part.get("newText")) or ""
