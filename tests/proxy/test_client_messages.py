@@ -26,7 +26,7 @@ def test_between_versions_a_second_prompt_waits_for_the_first() -> None:
     assert prompt(made, 6).to_agent == []
     made.reply(first["id"], {"messageId": "m"})
     ended = made.update("s1", "state_update", state="idle", stopReason="end_turn")
-    assert ended.to_client[0]["id"] == 5
+    assert ended.to_client[-1]["id"] == 5
     assert ended.call["method"] == "session/prompt"
 
 

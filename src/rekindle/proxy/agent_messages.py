@@ -125,20 +125,20 @@ class AgentMessages:
         if live.handover.notice is not None and _follows_prompt(kind, seen):
             self._outbox.send_to_client(live.handover.notice)
             live.handover.notice = None
+        if kind == update_kinds.STATE_UPDATE and _is_idle(seen):
+            self._outbox.announce_title(live)
         if self._conn.is_translating:
             self._translate_update(live, kind, seen, line)
         else:
             self._forward_update(live, kind, seen, line)
         if kind == update_kinds.STATE_UPDATE:
             self._state_changed(live, seen)
-            if not live.turn.is_working:
-                self._outbox.announce_title(live)
 
     def _is_held_back(self, live: LiveSession, kind: str, line: bytes) -> bool:
         """Note or hold an update of a session that a flow restores; return whether it did."""
         if kind == update_kinds.STATE_UPDATE:
             # The engine itself reports the state when the session is restored.
-            live.turn.report_state(is_idle=update_in(line).get("state") == "idle")
+            live.turn.report_state(is_idle=_is_idle(line))
             return True
         if live.updates.policy is UpdatePolicy.DISCARD:
             self._conn.queues.hold(live.id, line)
@@ -203,8 +203,7 @@ class AgentMessages:
     def _state_changed(self, live: LiveSession, line: bytes) -> None:
         """Note the state that a version 2 agent reports, and end the turn if it ended."""
         state = update_in(line)
-        is_idle = state.get("state") == "idle"
-        if live.turn.state_changed(is_idle=is_idle, has_stop_reason="stopReason" in state):
+        if live.turn.state_changed(is_idle=_is_idle(line), has_stop_reason="stopReason" in state):
             live.handover.turn_ended()
             if self._conn.client.protocol == 1:
                 self._outbox.end_turn(live.id, ending_to_v1(state))
@@ -276,18 +275,20 @@ class AgentMessages:
 
     def _receive_response(self, line: bytes, envelope: Envelope, request_id: Raw) -> None:
         conn = self._conn
-        live = conn.sessions.get(conn.requests.session_of(AGENT, request_id))
-        if live is not None and live.suffixed.taken:
-            line = with_suffixed_ids(line, live.suffixed.taken, live.suffixed.suffix)
-        request = self._journal.response(AGENT, request_id, envelope, line)
+        request = conn.requests.find(AGENT, request_id)
         if request is None:
             if not conn.requests.is_late(AGENT, request_id):
                 self._outbox.send_to_client(line)
             return
-        session_id = request.session_id if request.method == methods.PROMPT else None
         live = conn.sessions.get(request.session_id)
+        if live is not None and live.suffixed.taken:
+            line = with_suffixed_ids(line, live.suffixed.taken, live.suffixed.suffix)
+        session_id = request.session_id if request.method == methods.PROMPT else None
         if session_id is not None and live is not None:
-            self._prompt_answered(live, request, is_error=envelope.is_error)
+            self._prompt_answered(live, is_error=envelope.is_error)
+        self._journal.response(AGENT, request_id, envelope, line)
+        if session_id is not None and live is not None and envelope.is_error:
+            self._unbind_without_history(live, request)
         if conn.is_translating:
             self._translate_response(live, request, line)
         else:
@@ -296,13 +297,18 @@ class AgentMessages:
             self._prompt_settled(live, request.sent_id)
             self.ended_sessions.append(session_id)
 
-    def _prompt_answered(self, live: LiveSession, request: OpenRequest, *, is_error: bool) -> None:
-        if not is_error:
+    def _prompt_answered(self, live: LiveSession, *, is_error: bool) -> None:
+        """Note the response to a prompt. If it ends the turn, the title goes before it."""
+        if is_error:
+            live.turn.prompt_failed()
+        else:
             live.turn.acknowledged()
-            return
-        live.turn.prompt_failed()
+        if not live.turn.is_working:
+            self._outbox.announce_title(live)
+
+    def _unbind_without_history(self, live: LiveSession, request: OpenRequest) -> None:
+        """Unbind the agent's id if it did not receive the history: it does not know the session."""
         if live.handover.prompt_failed(request.sent_id):
-            # The agent did not receive the history, so it does not know the session.
             unbound = Opened(
                 session_id=live.id,
                 at_us=self._conn.at_us,
@@ -315,7 +321,6 @@ class AgentMessages:
         """Finish a prompt after the client has its response, unless its turn still runs."""
         self._conn.agent.deaths = 0
         if live is not None and not live.turn.is_working:
-            self._outbox.announce_title(live)
             live.handover.prompt_ended(prompt_id)
 
     def _translate_response(
@@ -335,8 +340,13 @@ class AgentMessages:
 def _follows_prompt(kind: str, line: bytes) -> bool:
     """Return whether an update shows that the agent has echoed the whole prompt."""
     if kind == update_kinds.STATE_UPDATE:
-        return update_in(line).get("state") == "idle"
+        return _is_idle(line)
     return not update_kinds.is_state(kind) and not update_kinds.is_user_message(kind)
+
+
+def _is_idle(line: bytes) -> bool:
+    """Return whether a `state_update` reports that the agent does not work any more."""
+    return update_in(line).get("state") == "idle"
 
 
 def _with_user_blocks(live: LiveSession, line: bytes) -> bytes:
