@@ -56,6 +56,7 @@ OURS_AFTER = {
     "rekindle.proxy.flow",
     "rekindle.proxy.handlers.fork",
     "rekindle.proxy.agent_messages",
+    "rekindle.proxy.batches",
     "rekindle.proxy.client_messages",
     "rekindle.transcript.handover",
     "rekindle.transcript.model",

@@ -9,7 +9,6 @@ from rekindle.acp.jsonrpc import (
     error_response,
     read_envelope,
     response,
-    split_batch,
     update_line,
 )
 from rekindle.acp.rewrite import MESSAGE_ID, with_id, with_session_id, with_suffixed_ids
@@ -66,30 +65,8 @@ class AgentMessages:
         if envelope is not None:
             self._receive_message(line, envelope)
         else:
-            self._receive_unparsable(line)
-
-    def _receive_unparsable(self, line: bytes) -> None:
-        batch = [(member, read_envelope(member)) for member in split_batch(line)]
-        if any(inner is not None and self._needs_processing(inner) for _, inner in batch):
-            for member, inner in batch:
-                # A batch inside a batch is not a message, so it is forwarded unread.
-                self.receive(member) if inner is not None else self._outbox.send_to_client(member)
-            return
-        if not batch:
             self._journal.unparsable(line)
-        for member, inner in batch:
-            if inner is not None:
-                self._journal.message(AGENT, self._conn.client.peer, member, inner)
-        self._outbox.send_to_client(line)
-
-    def _needs_processing(self, envelope: Envelope) -> bool:
-        """Return whether a member of a batch cannot simply be forwarded."""
-        conn = self._conn
-        live = conn.sessions.get_by_agent_id(envelope.session_id)
-        is_plain = live is None or (
-            live.agent_id == live.id and live.updates.policy is UpdatePolicy.FORWARD
-        )
-        return not is_plain or conn.has_version_2 or self._scheduler.is_awaited(envelope)
+            outbox.send_to_client(line)
 
     # -- updates ---------------------------------------------------------------------------
 
