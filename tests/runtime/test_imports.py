@@ -68,6 +68,7 @@ OURS_AFTER = {
     "rekindle.proxy.validation",
     "rekindle.proxy.handlers.prompt",
     "rekindle.proxy.journal",
+    "rekindle.proxy.leak_guard",
     "rekindle.proxy.engine",
     "rekindle.transcript.replay_state",
     "rekindle.transcript.replay_v1",

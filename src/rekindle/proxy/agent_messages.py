@@ -18,10 +18,11 @@ from rekindle.model import UNKNOWN_TO_AGENT, Opened
 from rekindle.proxy.chunk_fast_path import ChunkFastPath
 from rekindle.proxy.flow_scheduler import FlowScheduler
 from rekindle.proxy.journal import update_in
+from rekindle.proxy.leak_guard import LeakGuard
 from rekindle.proxy.live_session import LiveSession, UpdatePolicy
 from rekindle.proxy.open_requests import OpenRequest
 from rekindle.proxy.outbox import Outbox
-from rekindle.proxy.step import AGENT
+from rekindle.proxy.step import AGENT, UserReport
 from rekindle.proxy.translation import (
     TranslatedUpdate,
     permission_for_client,
@@ -32,6 +33,10 @@ from rekindle.proxy.translation import (
 CANCELLED = {"outcome": {"outcome": "cancelled"}}
 """The result of a permission request that no user will answer."""
 
+_LEAK = (
+    "the agent sends updates of one session under the id of another too; the copies are neither "
+    "recorded nor forwarded"
+)
 _REQUIRES_ACTION = {"sessionUpdate": "state_update", "state": "requires_action"}
 
 
@@ -45,17 +50,17 @@ class AgentMessages:
         self._scheduler = scheduler
         self.ended_sessions: list[str] = []
         """Sessions in which the last line ended a turn. The engine empties the list."""
+        self._leaks = LeakGuard()
+        self._has_reported_leak = False
 
     def receive(self, line: bytes) -> None:
         """Process one line of the agent."""
         outbox = self._outbox
-        if self._journal.fast_path is not None:
-            forwarded = self._journal.forward_chunks(line)
-            if forwarded is not None:
-                if forwarded:
-                    outbox.send_to_client(forwarded)
-                return
+        if self._journal.fast_path is not None and self.receive_chunks(line):
+            return
         envelope = read_envelope(line)
+        if self._leaks.held:
+            self._settle_held(line, envelope)
         if envelope is not None and envelope.is_update:
             self._receive_update(line, envelope)
             return
@@ -67,6 +72,20 @@ class AgentMessages:
         else:
             self._journal.unparsable(line)
             outbox.send_to_client(line)
+
+    def receive_chunks(self, lines: bytes) -> bool:
+        """Process lines that are further chunks of the last message; return whether they are."""
+        forwarded = self._journal.forward_chunks(lines)
+        if forwarded is None:
+            return False
+        if forwarded:
+            self._outbox.send_to_client(forwarded)
+        sessions = self._conn.sessions
+        if sessions.are_several:
+            live = sessions.get(self._journal.fast_path_session)
+            if live is not None and self._conn.has_turn(live.id):
+                self._leaks.note_original(live.agent_id, lines)
+        return True
 
     # -- updates ---------------------------------------------------------------------------
 
@@ -96,6 +115,12 @@ class AgentMessages:
             return
         if live.memory.is_in_transition and self._is_held_back(live, kind, line):
             return
+        if is_history and policy is UpdatePolicy.FORWARD and self._may_be_leaked(live, kind, line):
+            return
+        self._accept_update(live, kind, line)
+
+    def _accept_update(self, live: LiveSession, kind: str, line: bytes) -> None:
+        """Record and forward an update."""
         seen = self._with_client_ids(live, line)
         if kind == update_kinds.SESSION_INFO_UPDATE:
             seen = _with_allowed_title(live, seen)
@@ -110,6 +135,63 @@ class AgentMessages:
             self._forward_update(live, kind, seen, line)
         if kind == update_kinds.STATE_UPDATE:
             self._state_changed(live, seen)
+
+    # -- updates under the id of a wrong session -------------------------------------------
+
+    @property
+    def wake_us(self) -> int | None:
+        """The time at which `release_held` is due, if any update is held."""
+        return self._leaks.deadline_us
+
+    def release_held(self) -> None:
+        """Accept the updates that were held because they might have been copies."""
+        for it in self._leaks.take_held():
+            self._accept_update(it.live, it.kind, it.line)
+
+    def prompted(self) -> None:
+        """Note that a prompt is forwarded."""
+        self._leaks.prompted()
+
+    def _may_be_leaked(self, live: LiveSession, kind: str, line: bytes) -> bool:
+        """Drop or hold an update that may belong to another session; return whether it did."""
+        conn, leaks = self._conn, self._leaks
+        if not conn.sessions.are_several:
+            return False
+        if conn.has_turn(live.id):
+            leaks.note_original(live.agent_id, line)
+            return False
+        if leaks.is_trusted(live) or not conn.has_turn_besides(live.id):
+            return False
+        if leaks.is_copy(live, line):
+            self._report_leak()
+        else:
+            leaks.hold(live, kind, line, conn.at_us)
+            # The next line must be compared, so it must be parsed.
+            self._journal.fast_path = None
+        return True
+
+    def _settle_held(self, line: bytes, envelope: Envelope | None) -> None:
+        """Drop the held updates that the next line is the original of, and accept the others."""
+        conn, leaks = self._conn, self._leaks
+        live: LiveSession | None = None
+        if envelope is not None and envelope.is_update:
+            is_history = not update_kinds.is_state(envelope.update_kind)
+            live = conn.sessions.get_by_agent_id(envelope.session_id) if is_history else None
+        if live is not None and conn.has_turn(live.id):
+            leaks.note_original(live.agent_id, line)
+            if leaks.drop_copies():
+                self._report_leak()
+        elif live is not None and not any(it.live is live for it in leaks.held):
+            # It may be a copy too, of the same original.
+            return
+        self.release_held()
+
+    def _report_leak(self) -> None:
+        if not self._has_reported_leak:
+            self._has_reported_leak = True
+            self._outbox.step.reports.append(UserReport(_LEAK))
+
+    # -- forwarding updates ----------------------------------------------------------------
 
     def _is_held_back(self, live: LiveSession, kind: str, line: bytes) -> bool:
         """Note or hold an update of a session that a flow restores; return whether it did."""

@@ -228,6 +228,10 @@ class ConnectionState(Struct, kw_only=True):
             return True
         return self.requests.is_open(methods.PROMPT, session_id)
 
+    def has_turn_besides(self, session_id: str) -> bool:
+        """Return whether a turn is running in any other session."""
+        return any(map(self.has_turn, self.sessions.besides(session_id)))
+
     # -- sessions --------------------------------------------------------------------------
 
     def bind(self, session_id: str, agent_id: str) -> LiveSession:

@@ -85,13 +85,11 @@ class Engine:
 
     def receive(self, peer: Peer, lines: bytes, at_us: int) -> Step:
         """Process the lines of one read, joined by newlines, from the agent or a client."""
-        step = self._begin(at_us)
-        if peer == AGENT and self._journal.fast_path is not None:
-            forwarded = self._journal.forward_chunks(lines)
-            if forwarded is not None:
-                if forwarded:
-                    step.to(self._conn.client.peer).append(forwarded)
-                return self._finish()
+        self._begin(at_us)
+        if peer != AGENT:
+            self._agent.release_held()
+        elif self._journal.fast_path is not None and self._agent.receive_chunks(lines):
+            return self._finish()
         for line in lines.split(b"\n"):
             if not is_array(line) or not self._receive_batch(peer, line):
                 self._receive_line(peer, line)
@@ -108,6 +106,9 @@ class Engine:
         """Process the deadlines that have passed."""
         self._begin(at_us)
         self._journal.fast_path = None
+        wake_us = self._agent.wake_us
+        if wake_us is not None and wake_us <= at_us:
+            self._agent.release_held()
         self._scheduler.tick()
         return self._finish()
 
@@ -120,6 +121,7 @@ class Engine:
         self._begin(at_us)
         self._journal.fast_path = None
         conn, outbox = self._conn, self._outbox
+        self._agent.release_held()
         conn.agent.exit(exited)
         self._batches.drop(AGENT)
         for request in conn.requests.answer_for_clients():
@@ -163,6 +165,8 @@ class Engine:
             self._journal.finish()
         if self._scheduler.running:
             step.wake_us = self._scheduler.next_deadline_us
+        if self._agent.wake_us is not None:
+            step.wake_us = min(self._agent.wake_us, step.wake_us or self._agent.wake_us)
         if self._batches:
             step.to_agent = self._batches.collect(AGENT, step.to_agent)
             for peer, lines in step.to_clients.items():
@@ -241,6 +245,7 @@ class Engine:
             case SendToClient():
                 self._outbox.step.to(flow.client).extend(action.lines)
             case ForwardToAgent():
+                self._agent.prompted()
                 self._client.forward(action.line, action.preface, is_answered=action.is_answered)
             case RecordUndelivered():
                 self._journal.undelivered_prompt(action.session_id, action.line, action.response)

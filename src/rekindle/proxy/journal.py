@@ -176,7 +176,7 @@ class Journal:
         self.step = Step()
         self.open_batch: _OpenBatch | None = None
         self.fast_path: ChunkFastPath | None = None
-        self._fast_path_session = ""
+        self.fast_path_session = ""
         self._chunk_listener: Callable[[bytes], bool] | None = None
 
     @property
@@ -215,7 +215,7 @@ class Journal:
         if fast_path is None or not count:
             return None
         recorded = fast_path.as_recorded(lines)
-        self._record(self._fast_path_session, Side.AGENT, Kind.UPDATE, recorded, count)
+        self._record(self.fast_path_session, Side.AGENT, Kind.UPDATE, recorded, count)
         if self._chunk_listener is not None and self._chunk_listener(recorded):
             self.fast_path = None
         return fast_path.as_sent(lines)
@@ -231,7 +231,7 @@ class Journal:
         The listener returns True if the next line must be parsed again.
         """
         self.fast_path = fast_path
-        self._fast_path_session, self._chunk_listener = session_id, listener
+        self.fast_path_session, self._chunk_listener = session_id, listener
 
     def update(self, session_id: str, kind: str, line: bytes, as_sent: bytes) -> bool:
         """Record an update; return whether the client may see it.
