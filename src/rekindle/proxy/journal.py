@@ -292,17 +292,13 @@ class Journal:
     # -- requests, responses, notifications ------------------------------------------------
 
     def message(self, sender: Peer, answering: Peer, line: bytes, envelope: Envelope) -> None:
-        """Record any message that is forwarded unchanged."""
-        session_id = envelope.session_id
+        """Record a request, or a notification that is not an update."""
+        if envelope.method is UNSET:
+            return
         if isinstance(envelope.id, Raw):
-            if envelope.method is not UNSET:
-                self.request(sender, answering, envelope.id, envelope, line)
-            elif envelope.is_response:
-                self.response(sender, envelope.id, envelope, line)
-        elif envelope.is_update and sender == AGENT and session_id is not None:
-            self.update(session_id, envelope.update_kind, line, line)
-        elif envelope.method is not UNSET:
-            self.notification(side_of(sender), envelope.method, session_id, line)
+            self.request(sender, answering, envelope.id, envelope, line)
+        else:
+            self.notification(side_of(sender), envelope.method, envelope.session_id, line)
 
     def request(  # noqa: PLR0913 - the parts of a request
         self,
