@@ -72,7 +72,7 @@ def envelope(data: bytes) -> None:
         assert isinstance(message.update_kind, str)
         if isinstance(message.id, Raw):
             hash(request_key(message.id))
-    for member in split_batch(data):
+    for member in split_batch(data) or []:
         read_envelope(member)
     value = decode(data)
     # A number out of range, such as 1e999, is decoded as None.

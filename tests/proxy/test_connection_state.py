@@ -134,7 +134,6 @@ def connection(*, client: int = 1, protocol: int = 1) -> ConnectionState:
 def test_a_connection_translates_between_different_versions(client: int, protocol: int) -> None:
     conn = connection(client=client, protocol=protocol)
     assert conn.is_translating is (client != protocol)
-    assert conn.has_version_2 is (2 in {client, protocol})
 
 
 def test_early_updates_belong_to_the_session_that_is_bound_to_their_id() -> None:

@@ -193,6 +193,19 @@ def test_the_output_of_a_terminal_is_included() -> None:
     assert "all done" in handover_text(transcript_of(("Go", [call], DONE)))
 
 
+def test_the_raw_output_of_a_call_replaces_a_terminal_that_is_gone() -> None:
+    text = {"type": "content", "content": {"type": "text", "text": "It took a second."}}
+    call = {
+        "sessionUpdate": "tool_call",
+        "toolCallId": "t",
+        "title": "make",
+        "content": [text, {"type": "terminal", "terminalId": "x"}],
+        "rawOutput": {"output": "all done"},
+    }
+    written = handover_text(transcript_of(("Go", [call], DONE)))
+    assert "It took a second.\nall done" in written
+
+
 def test_a_handover_is_recognised_in_an_agents_own_files() -> None:
     transcript = transcript_of(("Fix it", [message("I begin")], None))
     texts = (

@@ -223,17 +223,16 @@ class ConnectionState(Struct, kw_only=True):
         """Whether the client and the agent use different protocol versions."""
         return self.client.protocol != self.agent.capabilities.protocol
 
-    @property
-    def has_version_2(self) -> bool:
-        """Whether the client or the agent uses version 2."""
-        return self.client.protocol > 1 or self.agent.capabilities.protocol > 1
-
     def has_turn(self, session_id: str) -> bool:
         """Return whether a turn is running in a session."""
         live = self.sessions.get(session_id)
         if live is not None and live.turn.is_running:
             return True
         return self.requests.is_open(methods.PROMPT, session_id)
+
+    def has_turn_besides(self, session_id: str) -> bool:
+        """Return whether a turn is running in any other session."""
+        return any(map(self.has_turn, self.sessions.besides(session_id)))
 
     # -- sessions --------------------------------------------------------------------------
 

@@ -184,7 +184,7 @@ class Journal:
         self.step = Step()
         self.open_batch: _OpenBatch | None = None
         self.fast_path: ChunkFastPath | None = None
-        self._fast_path_session = ""
+        self.fast_path_session = ""
         self._chunk_listener: Callable[[bytes], bool] | None = None
 
     @property
@@ -223,7 +223,7 @@ class Journal:
         if fast_path is None or not count:
             return None
         recorded = fast_path.as_recorded(lines)
-        self._record(self._fast_path_session, Side.AGENT, Kind.UPDATE, recorded, count)
+        self._record(self.fast_path_session, Side.AGENT, Kind.UPDATE, recorded, count)
         if self._chunk_listener is not None and self._chunk_listener(recorded):
             self.fast_path = None
         return fast_path.as_sent(lines)
@@ -239,7 +239,7 @@ class Journal:
         The listener returns True if the next line must be parsed again.
         """
         self.fast_path = fast_path
-        self._fast_path_session, self._chunk_listener = session_id, listener
+        self.fast_path_session, self._chunk_listener = session_id, listener
 
     def update(self, session_id: str, kind: str, line: bytes, as_sent: bytes) -> bool:
         """Record an update; return whether the client may see it.
@@ -301,17 +301,13 @@ class Journal:
     # -- requests, responses, notifications ------------------------------------------------
 
     def message(self, sender: Peer, answering: Peer, line: bytes, envelope: Envelope) -> None:
-        """Record any message that is forwarded unchanged."""
-        session_id = envelope.session_id
+        """Record a request, or a notification that is not an update."""
+        if envelope.method is UNSET:
+            return
         if isinstance(envelope.id, Raw):
-            if envelope.method is not UNSET:
-                self.request(sender, answering, envelope.id, envelope, line)
-            elif envelope.is_response:
-                self.response(sender, envelope.id, envelope, line)
-        elif envelope.is_update and sender == AGENT and session_id is not None:
-            self.update(session_id, envelope.update_kind, line, line)
-        elif envelope.method is not UNSET:
-            self.notification(side_of(sender), envelope.method, session_id, line)
+            self.request(sender, answering, envelope.id, envelope, line)
+        else:
+            self.notification(side_of(sender), envelope.method, envelope.session_id, line)
 
     def request(  # noqa: PLR0913 - the parts of a request
         self,

@@ -11,6 +11,7 @@
 Everything that changes such state is in this module. No machine sends or records anything.
 """
 
+from collections.abc import Iterator
 from enum import Enum, StrEnum, auto
 from typing import Any
 
@@ -510,6 +511,15 @@ class LiveSessions:
 
     def __bool__(self) -> bool:
         return bool(self._by_id)
+
+    @property
+    def are_several(self) -> bool:
+        """Whether there is more than one session."""
+        return len(self._by_id) > 1
+
+    def besides(self, session_id: str) -> Iterator[str]:
+        """Yield the ids of the other sessions."""
+        return (it for it in self._by_id if it != session_id)
 
     def get(self, session_id: str | None) -> LiveSession | None:
         """Return the session with the client's id."""
