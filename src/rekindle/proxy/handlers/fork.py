@@ -80,6 +80,9 @@ def fork(conn: ConnectionState, request: ClientRequest) -> Flow:
         history=how is Restored.HANDOVER and _count_turns(transcript, until) > 0,
         reminder="" if is_running else reminder_for(conn, how, transcript),
     )
+    if live.handover.is_history_due:
+        # The agent would name the fork after the handover.
+        live.title.lock()
     result = {"sessionId": fork_id, **opening_result(answer, how, transcript)}
     opening = opening_changes(conn, live, methods.FORK, recorded_response(result))
     yield RecordChanges([*changes, *opening])
