@@ -436,6 +436,8 @@ class Page(Struct, frozen=True, kw_only=True):
     deleted: bool = False
     """Select deleted sessions instead of the others."""
     with_unopened: bool = False
+    prompted: bool = False
+    """Select sessions that have a turn only."""
 
 
 class DocumentKind(StrEnum):

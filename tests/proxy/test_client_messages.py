@@ -71,7 +71,7 @@ def test_requests_wait_for_an_agent_that_closed_its_output() -> None:
     made = pair()
     made.do_silent("")
     assert prompt(made, 5).to_agent == []
-    assert made.request(6, "session/list").result["sessions"]
+    assert made.request(6, "session/list").result == {"sessions": []}
     assert made.exit().call["method"] == "initialize"
 
 

@@ -304,6 +304,20 @@ def test_paging_is_stable_under_concurrent_writes(store: Store) -> None:
     assert seen == [f"s{number}" for number in (9, 8, 7, 6, 5, 4, 3, 2, 1, 0)]
 
 
+def test_sessions_without_a_turn_can_be_left_out(store: Store) -> None:
+    for number in range(9):
+        name = f"s{number}"
+        store.write([opened(name, cwd="/p", at_us=NOW + number // 2)])
+        turns = int(number % 3 == 1)
+        store.write([Counted(session_id=name, at_us=NOW, turns=turns, messages=1)])
+    assert ids(store.sessions(Page(prompted=True))) == ["s7", "s4", "s1"]
+    assert ids(store.sessions(Page(prompted=True, cwd="/p"))) == ["s7", "s4", "s1"]
+    assert ids(store.sessions(Page(prompted=True, limit=2))) == ["s7", "s4"]
+    assert ids(store.sessions(Page(prompted=True, before=(NOW + 2, "s4")))) == ["s1"]
+    assert len(store.sessions(Page())) == 9
+    assert store.overview().whole.sessions == 9
+
+
 def test_unopened_sessions_are_listed_only_on_request(store: Store) -> None:
     store.write([batch(b"1", session="of a sub-agent"), opened("s1", cwd="/p")])
     assert ids(store.sessions(Page())) == ["s1"]
@@ -577,7 +591,9 @@ class SqliteAgainstMemory(RuleBasedStateMachine):
             Page(with_unopened=True, with_archived=True, deleted=deleted)
             for deleted in (False, True)
         ]
-        for page in (Page(), Page(deleted=True, limit=2), Page(archived=True), *everything):
+        prompted = Page(prompted=True)
+        chosen = (Page(), Page(deleted=True, limit=2), Page(archived=True), prompted)
+        for page in (*chosen, *everything):
             assert self.real.sessions(page) == self.model.sessions(page)
         whole, model = self.real.overview(), self.model.overview()
         assert replace(whole, size=0, unused=0) == replace(model, size=0)

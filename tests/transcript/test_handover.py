@@ -11,6 +11,7 @@ from rekindle.transcript.handover import (
     missing_turns_text,
     reminder_text,
 )
+from rekindle.transcript.preface import END
 from rekindle.transcript.reducer import Transcript, fold
 
 Json = dict[str, Any]
@@ -49,7 +50,8 @@ def test_a_short_history_is_complete() -> None:
     text = handover_text(
         transcript_of(("Fix it", [message("Fixed.")], DONE), ("Thanks", [message("Sure")], DONE))
     )
-    assert text.endswith("User: Fix it\nYou: Fixed.\n\nUser: Thanks\nYou: Sure")
+    turns = "User: Fix it\nYou: Fixed.\n\nUser: Thanks\nYou: Sure"
+    assert text.endswith(f"{turns}\n\n{END}")
     assert "you have no memory" in text
     assert "left out" not in text
 
@@ -97,7 +99,7 @@ def test_abnormal_ends_of_turns_are_named() -> None:
     )
     assert "[this turn failed: no credit]" in text
     assert "[this turn ended with: cancelled]" in text
-    assert text.endswith("[this turn was cut off]")
+    assert text.endswith(f"[this turn was cut off]\n\n{END}")
 
 
 def test_tool_calls_have_results_and_thoughts_are_left_out() -> None:
@@ -135,7 +137,8 @@ def test_only_an_unfinished_plan_is_included() -> None:
     steps = [{"content": "one", "status": "completed"}, {"content": "two", "status": "pending"}]
     plan = {"sessionUpdate": "plan", "entries": steps}
     text = handover_text(transcript_of(("go", [plan], DONE)))
-    assert text.endswith("The plan, as it stands:\n- one (completed)\n- two (pending)")
+    plan_text = "The plan, as it stands:\n- one (completed)\n- two (pending)"
+    assert text.endswith(f"{plan_text}\n\n{END}")
     finished = {"sessionUpdate": "plan", "entries": steps[:1]}
     assert "The plan" not in handover_text(transcript_of(("go", [plan, finished], DONE)))
 

@@ -15,6 +15,7 @@ from rekindle.importers.gemini.session import IMPORTER as GEMINI
 from rekindle.model import Change, Counted, Entry, Imported, Kind, Opened, Origin, RecordedPrefix
 from rekindle.store.base import Store
 from rekindle.transcript.handover import handover_text, missing_turns_text, reminder_text
+from rekindle.transcript.preface import END
 from rekindle.transcript.reducer import Transcript, fold
 from rekindle.transfer.merge import MergeOutcome
 from tool_imports import NOW, Run, everything
@@ -226,6 +227,39 @@ def test_prompt_with_history_in_front_is_the_same_prompt(
     file.agent("msg_3", said("It is written here, too."))
     file.write(tmp_path)
     assert import_all(store, tmp_path) == []
+
+
+def test_short_prompt_is_not_the_end_of_another(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    file.write(tmp_path)
+    import_all(store, tmp_path)
+    store.write([asked(SESSION, "Question 2")])
+    transcript = fold(store.read(SESSION))
+    reminder = reminder_text(transcript, transcript.turns[-1:])
+    record_turn(store, "on")
+    file.turn(2)
+    file.user(f"{reminder}\nGo on")
+    file.agent("msg_3", said("Only there."))
+    file.write(tmp_path)
+    assert import_all(store, tmp_path) == [MergeOutcome.BRANCHED]
+
+
+@pytest.mark.parametrize("prompt", ["Question 3", ""])
+def test_prompt_behind_a_history_of_an_earlier_release_is_the_same(
+    store: Store, file: ClaudeFile, tmp_path: Path, prompt: str
+) -> None:
+    file.write(tmp_path)
+    import_all(store, tmp_path)
+    store.write([asked(SESSION, "Question 2")])
+    transcript = fold(store.read(SESSION))
+    reminder = reminder_text(transcript, transcript.turns[-1:]).removesuffix(END)
+    record_turn(store, prompt)
+    file.turn(2)
+    file.user(f"{reminder}\n{prompt}")
+    file.agent("msg_3", said("It is written here, too."))
+    file.write(tmp_path)
+    assert import_all(store, tmp_path) == ([] if prompt else [MergeOutcome.BRANCHED])
 
 
 def test_refused_prompt_does_not_make_a_branch(

@@ -29,6 +29,8 @@ from rekindle.proxy.translation import (
     response_for_client,
     update_for_client,
 )
+from rekindle.transcript.preface import is_preface_title
+from rekindle.transcript.titles import is_placeholder
 
 CANCELLED = {"outcome": {"outcome": "cancelled"}}
 """The result of a permission request that no user will answer."""
@@ -92,6 +94,8 @@ class AgentMessages:
     def _receive_update(self, line: bytes, envelope: Envelope) -> None:
         conn = self._conn
         agent_id, kind = envelope.session_id, envelope.update_kind
+        if kind == update_kinds.SESSION_INFO_UPDATE:
+            line = _without_preface_title(line)
         live = conn.sessions.get_by_agent_id(agent_id)
         if live is not None:
             self._receive_session_update(live, kind, line)
@@ -417,12 +421,26 @@ def _with_user_blocks(live: LiveSession, line: bytes) -> bytes:
     return encode({**message, "params": {**params, "update": update}})
 
 
+def _without_preface_title(line: bytes) -> bytes:
+    """Return an update without the agent's title, if that was made from a handover."""
+    title = as_str(update_in(line).get("title"))
+    return line if title is None or not is_preface_title(title) else _without_title(line)
+
+
 def _with_allowed_title(live: LiveSession, line: bytes) -> bytes:
     """Return an update without the agent's title, if the agent may not rename the session."""
+    update = update_in(line)
+    if "title" not in update:
+        return line
+    title = as_str(update["title"])
+    if title is not None and is_placeholder(title) and not live.title.is_locked:
+        # The client may see it, but it is not the title of the session.
+        return line
+    return line if live.title.agent_titled(title) else _without_title(line)
+
+
+def _without_title(line: bytes) -> bytes:
     message = decode_object(line) or {}
     params = as_object(message.get("params"))
-    update = as_object(params.get("update"))
-    if "title" not in update or live.title.agent_titled(as_str(update["title"])):
-        return line
-    rest = without(update, "title")
+    rest = without(as_object(params.get("update")), "title")
     return encode({**message, "params": {**params, "update": rest}})

@@ -9,6 +9,7 @@ Pure: it receives an event with its time and returns a step. It does no I/O, rea
 uses no thread and no randomness.
 """
 
+from collections.abc import Iterable
 from typing import assert_never
 
 from msgspec import Raw
@@ -43,6 +44,7 @@ from rekindle.proxy.flow import (
     RecordChanges,
     RecordUndelivered,
     Refusal,
+    ReportToUser,
     SendToClient,
 )
 from rekindle.proxy.flow_scheduler import FlowResult, FlowScheduler, RunningFlow
@@ -258,8 +260,9 @@ class Engine:
             case AnswerOpenPrompts():
                 self._answer_open_prompts(action.session_id)
             case FlushHeld():
-                for line in self._conn.queues.take_held(action.session_id):
-                    self._receive_from_agent(line)
+                self._receive_updates(self._conn.queues.take_held(action.session_id))
+            case ReportToUser():
+                self._outbox.report(action.text, action.quote)
             case DropQueuedPrompts():
                 self._client.drop_queued(action.session_id)
             case _:  # pragma: no cover - the match is complete
@@ -277,7 +280,10 @@ class Engine:
                 self._outbox.step.to(flow.client).append(response(flow.request_id, result))
             case _:
                 pass
-        for line in self._conn.take_released_updates():
+        self._receive_updates(self._conn.take_released_updates())
+
+    def _receive_updates(self, lines: Iterable[bytes]) -> None:
+        for line in lines:
             self._receive_from_agent(line)
 
     def _cancel_turn(self, session_id: str) -> None:

@@ -193,6 +193,14 @@ class RecordChanges(Struct, frozen=True):
     changes: list[Change]
 
 
+class ReportToUser(Struct, frozen=True):
+    """Report something to the user, outside the protocol. Result: None."""
+
+    text: str
+    quote: str = ""
+    """The part that comes from the conversation."""
+
+
 # -- waits ------------------------------------------------------------------------------------
 
 
@@ -237,6 +245,7 @@ Action = (
     | AnswerOpenPrompts
     | FlushHeld
     | RecordChanges
+    | ReportToUser
 )
 """Done by the engine at once."""
 

@@ -24,6 +24,7 @@ from rekindle.proxy.flow import (
     RecordChanges,
     RecordUndelivered,
     Refusal,
+    ReportToUser,
     SendToClient,
     WaitForRestart,
     WaitForTurnEnd,
@@ -222,6 +223,7 @@ class FlowScheduler:
                 | AnswerOpenPrompts()
                 | FlushHeld()
                 | RecordChanges()
+                | ReportToUser()
             ):
                 self._host.perform(running, effect)
                 return True, None

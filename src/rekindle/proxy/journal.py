@@ -43,7 +43,8 @@ from rekindle.proxy.recorded_fields import (
     recorded_servers,
 )
 from rekindle.proxy.step import AGENT, Peer, Step
-from rekindle.transcript.titles import title_from_prompt
+from rekindle.transcript.preface import UserWords
+from rekindle.transcript.titles import title_from_agent, title_from_prompt
 
 _REQUEST_KINDS = {
     methods.PROMPT: Kind.PROMPT,
@@ -139,6 +140,8 @@ class _SessionJournal(Struct):
     """Whether the store knows the session."""
     last_kind: str = ""
     """The kind of the last update. A message begins where the kind changes."""
+    user_words: UserWords = field(default_factory=UserWords)
+    """Finds the user's own words in the chunks of a message that the agent replays."""
     terminals: dict[str, tuple[int, str | None]] = {}
     """For each terminal of a tool call: the recorded length, and the output not yet recorded."""
 
@@ -259,7 +262,7 @@ class Journal:
             self._introduce(session_id)
             self._count_message(session_id, known, kind)
         if update_kinds.is_user_message(kind):
-            self._title_from_message(session_id, line)
+            self._title_from_message(session_id, known, line)
         elif update_kinds.is_tool_call(kind) and b'"terminal"' in line:
             _note_terminals(known, line)
         elif kind and not update_kinds.is_state(kind):
@@ -425,6 +428,8 @@ class Journal:
         """Count a message where one begins, and a turn where a user message begins outside one."""
         base = kind.removesuffix("_chunk")
         is_new, known.last_kind = known.last_kind != base, base
+        if is_new:
+            known.user_words = UserWords()
         is_users = update_kinds.is_user_message(kind)
         if is_new and (is_users or update_kinds.is_agent_message(kind)):
             turns = int(is_users and not known.is_in_turn)
@@ -460,16 +465,20 @@ class Journal:
 
     # -- titles ----------------------------------------------------------------------------
 
-    def _title_from_message(self, session_id: str, line: bytes) -> None:
+    def _title_from_message(self, session_id: str, known: _SessionJournal, line: bytes) -> None:
         content = update_in(line).get("content")
-        title = title_from_prompt(as_array(content) or [content])
+        blocks = map(as_object, as_array(content) or [content])
+        texts = (as_str(block.get("text")) or "" for block in blocks)
+        own = [{"type": "text", "text": known.user_words.add(text)} for text in texts]
+        title = title_from_prompt(own)
         if title:
             self._title(session_id, TitleSource.PROMPT, title)
 
     def _title_from_agent(self, session_id: str, line: bytes) -> None:
         update = update_in(line)
-        if "title" in update:
-            self._title(session_id, TitleSource.AGENT, as_str(update["title"]))
+        title = as_str(update.get("title"))
+        if "title" in update and (title is None or title_from_agent(title) is not None):
+            self._title(session_id, TitleSource.AGENT, title)
 
     def _title(self, session_id: str, source: TitleSource, title: str | None) -> None:
         at_us = self._conn.at_us

@@ -262,6 +262,11 @@ class Handover(Struct):
         return self.state is _H.HISTORY_DUE
 
     @property
+    def lacks_history(self) -> bool:
+        """Whether the agent has yet to confirm that it received the history."""
+        return self.state in {_H.HISTORY_DUE, _H.SENDING_HISTORY}
+
+    @property
     def is_reminder_due(self) -> bool:
         """Whether the next prompt may carry the reminder."""
         return self.state is _H.REMINDER_DUE

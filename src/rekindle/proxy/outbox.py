@@ -48,10 +48,13 @@ class Outbox:
         """Have the driver answer a query of a flow."""
         self.step.queries.append(PendingQuery(flow, query))
 
+    def report(self, text: str, quote: str) -> None:
+        """Report something to the user. `quote` comes from the conversation."""
+        self.step.reports.append(UserReport(text, quote))
+
     def report_fault(self, fault: Exception) -> None:
         """Report a fault of Rekindle itself to the user."""
-        text = "a fault in Rekindle, please report it"
-        self.step.reports.append(UserReport(text, repr(fault)))
+        self.report("a fault in Rekindle, please report it", repr(fault))
 
     def is_refused(self, peer: Peer, line: bytes, envelope: Envelope | None) -> bool:
         """Refuse and report a line that strict mode forbids; return whether it does."""

@@ -489,6 +489,7 @@ def _matches(session: Session, page: Page) -> bool:
         and (not page.archived or session.archived_us is not None)
         and page.deleted is (session.deleted_us is not None)
         and (page.with_unopened or not session.is_unopened)
+        and (session.turns > 0 or not page.prompted)
     )
 
 

@@ -19,6 +19,7 @@ from rekindle.acp.translate.tool_calls import call_to_v1, call_to_v2
 from rekindle.acp.update_kinds import kind_of
 from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
 from rekindle.model import DocumentKind, Entry
+from rekindle.transcript.preface import user_blocks
 
 Update = dict[str, Any]
 Terminals = Mapping[str, Terminal]
@@ -172,6 +173,11 @@ class TranscriptMessage(TranscriptItem, kw_only=True):
         return "".join(as_str(block.get("text")) or "" for block in self.blocks)
 
     @property
+    def own_blocks(self) -> list[dict[str, Any]]:
+        """The content blocks without a handover or reminder that an agent took for the user's."""
+        return user_blocks(self.blocks) if self.role is Role.USER else self.blocks
+
+    @property
     def replay_id(self) -> str:
         """The id under which it is replayed. It never changes, even if the agent gave none."""
         return self.id or self.made_id or f"rekindle-{self.seq}"
@@ -209,7 +215,7 @@ class TranscriptMessage(TranscriptItem, kw_only=True):
 
     def search_text(self) -> SearchText:
         """Return the text, and the names of attachments."""
-        text = "".join(map(_searchable, self.blocks))
+        text = "".join(map(_searchable, self.own_blocks))
         return SearchText(DocumentKind(self.role), self.id, text)
 
     def handover_lines(self, terminals: Terminals) -> Iterable[str]:

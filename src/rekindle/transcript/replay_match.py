@@ -30,6 +30,7 @@ from rekindle.transcript.model import (
     TranscriptMessage,
     TranscriptTurn,
 )
+from rekindle.transcript.preface import user_words
 
 _MIN_PARTIAL = 24
 """A shorter text has to be equal, because it may be a part of any other text."""
@@ -356,7 +357,8 @@ class _PromptText:
 
     def __init__(self, chunks: list[str]) -> None:
         lines = [line for chunk in chunks for line in chunk.splitlines()]
-        self._variants = (_collapse("".join(chunks)), _collapse("\n".join(chunks)))
+        joined = "".join(chunks)
+        self._variants = tuple(map(_collapse, (joined, "\n".join(chunks), user_words(joined))))
         parts = {*map(_collapse, chunks), *map(_collapse, lines), *self._variants}
         self.parts = parts - {""} or {""}
         """The texts that may be a whole prompt. A prompt without text has only the empty one."""

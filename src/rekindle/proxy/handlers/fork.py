@@ -80,6 +80,9 @@ def fork(conn: ConnectionState, request: ClientRequest) -> Flow:
         # The agent lacks the same turns in both.
         reminder="" if parent is None else parent.handover.reminder,
     )
+    if live.handover.is_history_due:
+        # The agent would name the fork after the handover.
+        live.title.lock()
     restored = RestoreResult(how, answer, transcript)
     result = {"sessionId": fork_id, **opening_result(restored)}
     opening = opening_changes(conn, live, methods.FORK, recorded_response(result))

@@ -154,6 +154,8 @@ def page_conditions(page: Page) -> tuple[list[str], dict[str, Any]]:
     conditions.append("deleted_us is not null" if page.deleted else "deleted_us is null")
     if not page.with_unopened:
         conditions.append("cwd is not null")
+    if page.prompted:
+        conditions.append("turns > 0")
     return conditions, values
 
 

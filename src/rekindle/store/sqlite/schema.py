@@ -109,12 +109,21 @@ MIGRATIONS = (
     alter table session add column origin text;
     create index session_by_origin on session (id) where origin is not null;
     """,
-    # Shows which turns an agent may have lost, and how its `session/load` behaves.
+    # Shows which turns an agent may have lost, and how its `session/load` behaves. Finds sessions
+    # that have a turn, however many have none. Earlier releases recorded titles that agents had
+    # made from a handover.
     """
     alter table session add column saved_turns integer not null default 0;
     create table agent_trait (
         release text not null, trait text not null, primary key (release, trait)
     ) strict;
+    create index session_by_prompt on session (updated_us, id) where turns > 0;
+    update session set agent_title = null, revision = revision + 1
+    where agent_title like '%this conversation was continued in a%'
+       or agent_title like '%the last turn of this conversation%';
+    update session set prompt_title = null, revision = revision + 1
+    where prompt_title like 'this conversation was continued in a new process, and%'
+       or prompt_title like 'the last turn of this conversation was cut off before it ended, and%';
     """,
 )
 

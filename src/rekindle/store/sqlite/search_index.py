@@ -50,7 +50,7 @@ from rekindle.store.sqlite.sql import LAST_PLACE
 from rekindle.text.tokens import camel_case_parts, split_unspaced
 
 _APPLICATION_ID = 0x52656B78
-_VERSION = 3
+_VERSION = 4
 
 _SCHEMA = """
     create table shard (number integer primary key, passages integer) strict;
