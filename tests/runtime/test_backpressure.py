@@ -12,7 +12,7 @@ from threading import Thread, Timer
 
 import pytest
 
-from rekindle.model import EntryBatch, Kind, Opened, Side
+from rekindle.model import Counted, EntryBatch, Kind, Opened, Side
 from rekindle.runtime.transports import stdio
 from rekindle.runtime.transports.stdio import PipeWriter
 from rekindle.store.sqlite.store import SqliteStore
@@ -169,6 +169,7 @@ def test_a_client_that_sends_without_reading_is_slowed_down(tmp_path: Path) -> N
     with SqliteStore(path) as store:
         for number in range(50):
             store.write([Opened(session_id=f"{number:050}", at_us=number, cwd=CWD + "x" * 900)])
+            store.write([Counted(session_id=f"{number:050}", at_us=number, turns=1)])
     client = start(path, *EXAMPLE_AGENT)
     try:
         client.request("initialize", {"protocolVersion": 1})

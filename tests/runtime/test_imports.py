@@ -62,6 +62,7 @@ OURS_AFTER = {
     "rekindle.proxy.client_messages",
     "rekindle.transcript.handover",
     "rekindle.transcript.model",
+    "rekindle.transcript.preface",
     "rekindle.proxy.handlers.registry",
     "rekindle.proxy.handlers.list",
     "rekindle.text.redact.recorded_command",

@@ -250,7 +250,7 @@ def test_interrupted_rescue_is_finished(home: Path, path: Path) -> None:
     code, found = doctor(home, "--store", path)
     assert (code, found["sessions"]["facts"]["sessions"]) == (0, 1)
     # Old enough that other commands do not report it.
-    assert rekindle(home, "list", "--store", path).stderr == ""
+    assert rekindle(home, "list", "--all", "--store", path).stderr == ""
 
 
 def modes(folder: Path) -> dict[str, int]:
