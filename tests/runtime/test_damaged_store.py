@@ -259,7 +259,7 @@ def test_a_long_recovery_does_not_delay_the_conversation(
         lambda: SqliteStore(damaged, hooks=HOOKS),
         report_log,
         recover_slowly,
-        lambda: PendingFile(damaged),
+        lambda token: PendingFile(damaged, token),
     )
     for n in range(3):
         recorder.record([chunks("ses_2", n, 2)], sync=True)

@@ -39,7 +39,7 @@ received line. The effects of the commands from `with` to `killed` are not shown
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -317,6 +317,7 @@ class Playbook:
     def apply_step(self, step: Step, received: list[bytes]) -> None:
         """Write down the effects of a step, then of the steps that its queries lead to."""
         if not self.record.is_lost:
+            check_recognisable(step.changes)
             self.record.store.write(step.changes)
         lines = [line for change in step.changes for line in describe_change(change, received)]
         self.out += [f"#  {line}" for line in lines]
@@ -390,3 +391,9 @@ def play_file(path: Path, *, update: bool) -> tuple[str, str]:
         path.write_text(played, encoding="utf-8")
         script = played
     return script, played
+
+
+def check_recognisable(changes: Sequence[Change]) -> None:
+    """Check that a write whose result is unknown is recognised, as `Store.write` requires it."""
+    if any(isinstance(change, Counted) for change in changes):
+        assert any(isinstance(change, EntryBatch | Forked) for change in changes)

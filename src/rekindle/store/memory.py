@@ -1,7 +1,7 @@
 """A store in memory: for tests, and as a readable implementation of the contract."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from threading import Lock
+from threading import RLock
 from typing import Self
 
 from msgspec import Struct
@@ -36,7 +36,14 @@ from rekindle.model import (
     TitleSource,
     Truncated,
 )
-from rekindle.store.base import ImportedSession, StoreHooks, belong_to_first
+from rekindle.store.base import (
+    ImportedSession,
+    PendingChange,
+    StoreHooks,
+    UncertainWrite,
+    belong_to_first,
+    not_applied,
+)
 from rekindle.text.times import week_of
 
 
@@ -52,7 +59,7 @@ class MemoryStore:
 
     def __init__(self, hooks: StoreHooks | None = None) -> None:
         self._hooks = hooks or StoreHooks()
-        self._lock = Lock()
+        self._lock = RLock()
         self._records: dict[str, _Record] = {}
         self._holders: dict[str, LeaseHolder] = {}
         self._last_holders: dict[str, LeaseHolder] = {}
@@ -72,6 +79,13 @@ class MemoryStore:
         with self._lock:
             for change in changes:
                 self._apply(change)
+
+    def uncertain_write(
+        self,
+        changes: Sequence[Change],  # noqa: ARG002 - as in the contract
+    ) -> UncertainWrite | None:
+        """Return None: no write has an unknown result."""
+        return None
 
     def extend(
         self,
@@ -101,7 +115,7 @@ class MemoryStore:
     def apply_pending(
         self,
         token: str,
-        changes: Iterable[Change],
+        changes: Iterable[PendingChange],
         *,
         timeout: float | None = None,  # noqa: ARG002 - there are no other writers
     ) -> list[str]:
@@ -109,7 +123,8 @@ class MemoryStore:
         consumed = list(changes)
         with self._lock:
             done, self._applied[token] = self._applied.get(token, 0), len(consumed)
-            problems = [self._apply_one_pending(change) for change in consumed[done:]]
+            due = not_applied(self, consumed[done:])
+            problems = [self._apply_one_pending(change) for change in due if change is not None]
             return [problem for problem in problems if problem]
 
     def _apply_one_pending(self, change: Change) -> str | None:

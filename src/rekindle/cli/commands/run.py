@@ -92,7 +92,7 @@ def main(arguments: argparse.Namespace) -> int:
                 lambda: open_store(address, create=True, report=log.report),
                 log,
                 lambda: recover_store(address),
-                lambda: backend_for(address).open_pending(),
+                lambda token: backend_for(address).open_pending(token),
             )
             settings = EngineSettings(
                 command=mask_command(independent_of_folder(command)),

@@ -33,7 +33,13 @@ from rekindle.model import (
     SessionStatus,
     TitleSource,
 )
-from rekindle.store.base import ImportedSession, StoreHooks, belong_to_first
+from rekindle.store.base import (
+    ImportedSession,
+    PendingChange,
+    StoreHooks,
+    UncertainWrite,
+    belong_to_first,
+)
 from rekindle.store.sqlite import sql
 from rekindle.store.sqlite.codec import (
     Row,
@@ -51,7 +57,7 @@ from rekindle.store.sqlite.connection import (
 from rekindle.store.sqlite.filelock import StoreLock, note_in
 from rekindle.store.sqlite.files import FileIdentity, index_path, live_folder, lock_path
 from rekindle.store.sqlite.leases import Leases
-from rekindle.store.sqlite.schema import place, places
+from rekindle.store.sqlite.schema import place, places, seq_at
 from rekindle.store.sqlite.writer import Writer
 
 if TYPE_CHECKING:
@@ -106,6 +112,13 @@ class SqliteStore:
         except (apsw.Error, OSError, UnicodeEncodeError, OverflowError) as error:
             raise as_store_error(error, self._path) from error
 
+    def uncertain_write(self, changes: Sequence[Change]) -> UncertainWrite | None:
+        """Return how to recognise changes that may have been written."""
+        # If a sync fails, SQLite reports a failed commit. The commit is in the WAL nevertheless,
+        # and SQLite finds it there when the file is opened after all its users have ended.
+        batch, start = self._writer.last or (None, 1)
+        return UncertainWrite.of(changes, batch, seq_at(start) - 1)
+
     def extend(
         self,
         session_id: str,
@@ -123,13 +136,13 @@ class SqliteStore:
         return is_as_expected
 
     def apply_pending(
-        self, token: str, changes: Iterable[Change], *, timeout: float | None = None
+        self, token: str, changes: Iterable[PendingChange], *, timeout: float | None = None
     ) -> list[str]:
         """Apply pending changes that were not applied before."""
         from rekindle.store.sqlite.pending import apply_once  # noqa: PLC0415 - seldom needed
 
         with self._appending(timeout):
-            return apply_once(self._db, token, changes, self._writer.apply)
+            return apply_once(self, self._db, token, changes, self._writer.apply)
 
     def forget_pending(self, token: str) -> None:
         """Forget how many changes were applied."""
@@ -359,9 +372,6 @@ class SqliteStore:
 
             commit = UncertainCommit.of(*former.uncertain)
             self._hooks.on_replaced(ReplacedSqliteStore(former, commit), self)
-            if commit.batches:
-                with self.writing() as db:
-                    commit.remove_from(db)
         self._leases.inherit(former._leases)
 
     def own_leases(self) -> dict[str, LeaseHolder]:
@@ -400,6 +410,7 @@ class SqliteStore:
         return self._lock
 
     def _commit(self, changes: Sequence[Change], *, sync: bool, timeout: float) -> None:
+        self._writer.last = None
         self._set_sync(sync=sync)
         self._db.set_busy_timeout(int(timeout * 1000))
         is_held = self.lock.acquire(0)

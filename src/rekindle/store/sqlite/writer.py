@@ -45,6 +45,8 @@ class Writer:
         self._append: Callable[..., object] = db.cursor().execute
         self.ends: dict[str, int] = {}
         """The place of the next entry by session id, as far as this process knows."""
+        self.last: tuple[EntryBatch, int] | None = None
+        """The batch that was inserted last, or could not be, and its place."""
 
     def apply_all(self, changes: Iterable[Change], latest_us: int | None = None) -> None:
         """Write the changes of one commit. Raises SessionNotFound.
@@ -130,6 +132,7 @@ class Writer:
             CODEC_LINES,
             batch.data,
         )
+        self.last = batch, start
         self._append(sql.APPEND, values)
         if len(self.ends) > _MAX_ENDS:
             self.ends.clear()
