@@ -4,7 +4,19 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from interop.agents import ACPX, AGENTS, agent_named
-from interop.outcome import ACPX_STEPS, FORMS, IMPORT_STEPS, STEPS, Form, Outcome, Result
+from interop.outcome import (
+    ACPX_STEPS,
+    FORMS,
+    IMPORT_STEPS,
+    METHODS,
+    MOMENTS,
+    STEPS,
+    Form,
+    MemoryOutcome,
+    Method,
+    Outcome,
+    Result,
+)
 from rekindle import __version__
 
 _TITLES: dict[Form, str] = {
@@ -55,6 +67,19 @@ _ACPX_HEAD = """\
 {release}, with each agent behind Rekindle. acpx has a process of its own in the background, which
 was killed with the others. It silently starts a new session if one cannot be resumed, so the store
 was checked at the end: all three turns must be in one session.
+"""
+
+_MEMORY_HEAD = """\
+## The memory of a killed agent
+
+Each session had two turns, a clean restart, and two more turns. Then everything was killed: in the
+middle of the answer to a fifth prompt, at the moment of the fourth answer, or some time after it.
+After a restart, the session was loaded or resumed behind Rekindle, and the model received one more
+prompt. ✓ means that this request had the prompt and the answer of each of the four turns once: in
+the agent's own history, or in the text that Rekindle sent with the prompt.
+
+*native*: the agent restored the session from its own files; *+ n*: Rekindle found that n turns were
+missing there, and sent them; *handover*: Rekindle sent the whole history.
 """
 
 _IMPORTS_HEAD = """\
@@ -120,7 +145,7 @@ def compose(results: Sequence[Result]) -> str:
     """Return the document."""
     parts = [_HEAD.format(version=__version__), _summary(results)]
     parts += [_agent(result) for result in results]
-    parts += [_acpx(results), imports_section(results)]
+    parts += [_memory(results), _acpx(results), imports_section(results)]
     return "\n".join(parts)
 
 
@@ -168,6 +193,8 @@ def _has(result: Result) -> str:
     failing = dict.fromkeys(
         _step(step) for steps in behind for step, found in steps.items() if found.status != "ok"
     )
+    if not all(outcome.is_ok for outcome in result.memory):
+        failing["memory of all turns after a kill"] = None
     others = {"what acpx needs": result.acpx, "what is imported from it": result.imports}
     failing |= dict.fromkeys(
         label
@@ -200,6 +227,47 @@ def _agent(result: Result) -> str:
     ]
     lines.append(markdown_table(("", *(_TITLES[form] for form in FORMS)), rows))
     return "\n".join([*lines, "", *notes.lines])
+
+
+def memory_table(results: Sequence[Result]) -> str:
+    """Return the table of the turns that the model was shown after each kill."""
+    return "\n".join(_memory_lines(results))
+
+
+def _memory(results: Sequence[Result]) -> str:
+    return "\n".join([_MEMORY_HEAD, *_memory_lines(results), ""])
+
+
+def _memory_lines(results: Sequence[Result]) -> list[str]:
+    notes = FailureNotes()
+    rows = [
+        (result.agent, method, *(_memory_cell(notes, result, moment, method) for moment in MOMENTS))
+        for result in results
+        if result.memory
+        for method in METHODS
+    ]
+    table = markdown_table(("", "", *MOMENTS.values()), rows)
+    return [table, "", *notes.lines]
+
+
+def _memory_cell(notes: FailureNotes, result: Result, moment: str, method: Method) -> str:
+    found = (it for it in result.memory if (it.moment, it.method) == (moment, method))
+    outcome = next(found, None)
+    if outcome is None:
+        return "—"
+    more = f" + {outcome.missing_turns}" if outcome.missing_turns else ""
+    if outcome.is_ok:
+        return f"✓ {outcome.restored}{more}"
+    failed = notes.cell(Outcome("failed", _memory_failure(outcome)))
+    return f"{failed} {outcome.restored}{more}".strip()
+
+
+def _memory_failure(outcome: MemoryOutcome) -> str:
+    if outcome.error:
+        return outcome.error
+    parts = [f"without {', '.join(outcome.missing)}"] if outcome.missing else []
+    parts += [f"with {', '.join(outcome.doubled)} more than once"] if outcome.doubled else []
+    return f"the model was shown the session {' and '.join(parts)}"
 
 
 def _acpx(results: Sequence[Result]) -> str:

@@ -172,7 +172,8 @@ class Scenario:
         if _INTERRUPTED_TASK not in report.tasks:
             raise StepFailed("the model was not shown it")
         # A handover is part of another message, so it does not count as an earlier one.
-        return "native" if report.earlier > before else "told"
+        is_native = report.earlier > before or not self._is_behind_rekindle
+        return "native" if is_native else "told"
 
     async def _check_fork(self, fork: ClientSession, opened: list[ClientSession]) -> str:
         tasks = list(self._tasks)

@@ -3,7 +3,8 @@
 Prompts name tasks as `[task alpha]`. The report has the number of earlier messages of the user,
 the tasks in them, and the word of a note that a tool has read. So tests read from the report
 whether an agent remembers, and do not depend on its claims. A task may also require a thought and
-a change of the note.
+a change of the note. The answer to a task ends with a mark, so that the answers of earlier turns
+can be counted in later requests.
 """
 
 import re
@@ -71,17 +72,40 @@ def note(word: str) -> str:
 
 def task(name: str, reading: str | None = None) -> str:
     """Return a prompt with a task, optionally to read a file first."""
-    return f"[task {name}] " + (f"Please read the file {reading}" if reading else "Go on, please.")
+    return f"{prompt_mark(name)} " + (
+        f"Please read the file {reading}" if reading else "Go on, please."
+    )
 
 
 def change_task(name: str, path: str, old: str, new: str) -> str:
     """Return a prompt to change a word of a note, after a thought."""
-    return f"[task {name}] {_THINKING} Then put {new} in the place of {old} in the file {path}"
+    return (
+        f"{prompt_mark(name)} {_THINKING} Then put {new} in the place of {old} in the file {path}"
+    )
 
 
 def slow_task(name: str) -> str:
     """Return a prompt whose answer starts but never ends."""
-    return f"[task {name}] {_SLOW}"
+    return f"{prompt_mark(name)} {_SLOW}"
+
+
+def prompt_mark(name: str) -> str:
+    """Return the part of a prompt that names its task."""
+    return f"[task {name}]"
+
+
+def answer_mark(name: str) -> str:
+    """Return the part of an answer that names its task."""
+    return f"[answer {name}]"
+
+
+def current_task(shown: ModelRequest) -> str | None:
+    """Return the task that a request asks for; None for titles and summaries."""
+    turn = _last_turn(shown.messages)
+    if turn is None or not shown.tools:
+        return None
+    *_, last = _TASK.finditer(shown.messages[turn].text)
+    return last[1]
 
 
 def reply_to(shown: ModelRequest) -> Reply:
@@ -128,7 +152,7 @@ def _report(messages: tuple[ModelMessage, ...], turn: int, current: str) -> str:
     of_note = f"the word of the note is {word}" if word else "have seen no note"
     return (
         f"I was shown {len(by_user) - 1} earlier user {noun}, "
-        f"know of the tasks ({', '.join(known)}), and {of_note}."
+        f"know of the tasks ({', '.join(known)}), and {of_note}. {answer_mark(current)}"
     )
 
 
