@@ -16,7 +16,15 @@ from pathlib import Path
 
 import msgspec
 
-from interop.agents import ACPX, AGENTS, NODE, AgentSpec, agent_named
+from interop.agents import (
+    ACPX,
+    AGENTS,
+    CODECOMPANION,
+    NEOVIM,
+    NODE,
+    AgentSpec,
+    agent_named,
+)
 from interop.install import CACHE, NotInstalled, install
 from interop.outcome import SCENARIOS, Result, ScenarioName
 from interop.report import compose, memory_table, summary_table, update_readme
@@ -26,6 +34,7 @@ _ROOT = Path(__file__).parents[1]
 _FIELDS: dict[ScenarioName, tuple[str, ...]] = {
     "life": ("forms", "says", "releases"),
     "acpx": ("acpx",),
+    "neovim": ("neovim",),
     "import": ("imports", "differences"),
     "memory": ("memory",),
 }
@@ -107,7 +116,7 @@ def _run_installed(spec: AgentSpec, scenarios: Sequence[ScenarioName]) -> Result
     try:
         for package in (NODE, ACPX, spec.package):
             install(package, _print)
-        _install_successor(spec)
+        _install_optional(spec)
         broken_off = not_run(not_run="the run broke off: see what it printed")
         return _run_isolated(spec, scenarios) or broken_off
     except NotInstalled as error:
@@ -118,13 +127,17 @@ def _run_installed(spec: AgentSpec, scenarios: Sequence[ScenarioName]) -> Result
         return not_run(not_run=str(error))
 
 
-def _install_successor(spec: AgentSpec) -> None:
-    """Install the agent that continues imported sessions. Other steps run without it."""
-    if spec.successor:
+def _install_optional(spec: AgentSpec) -> None:
+    """Install Neovim, and the agent that continues imported sessions.
+
+    The other steps run without them.
+    """
+    successors = (agent_named(spec.successor).package,) if spec.successor else ()
+    for package in (NEOVIM, CODECOMPANION, *successors):
         try:
-            install(agent_named(spec.successor).package, _print)
+            install(package, _print)
         except NotInstalled as error:
-            _print(f"  {spec.successor} is not installed: {error}")
+            _print(f"  {package.name} is not installed: {error}")
 
 
 def _run_isolated(spec: AgentSpec, scenarios: Sequence[ScenarioName]) -> Result | None:

@@ -6,10 +6,10 @@ from msgspec import Struct
 
 from interop.comparison import Difference
 
-ScenarioName = Literal["life", "acpx", "import", "memory"]
+ScenarioName = Literal["life", "acpx", "neovim", "import", "memory"]
 Form = Literal["bare", "v1", "v2"]
 
-SCENARIOS: tuple[ScenarioName, ...] = ("life", "acpx", "import", "memory")
+SCENARIOS: tuple[ScenarioName, ...] = ("life", "acpx", "neovim", "import", "memory")
 FORMS: tuple[Form, ...] = ("bare", "v1", "v2")
 STEPS = {
     "turn": "turn with a tool call",
@@ -29,6 +29,12 @@ ACPX_STEPS = {
     "new": "`sessions new`",
     "prompt": "`prompt`, with a tool call",
     "killed": "`kill -9`, `prompt`: remembers",
+    "killed again": "the same again",
+    "one session": "all of it in one session",
+}
+NEOVIM_STEPS = {
+    "new": "a chat, and a prompt",
+    "killed": "`kill -9`, `/resume`, a prompt: shows all, remembers",
     "killed again": "the same again",
     "one session": "all of it in one session",
 }
@@ -110,6 +116,8 @@ class Result(Struct, frozen=True, kw_only=True):
     not_run: str = ""
     forms: dict[Form, dict[str, Outcome]] = {}
     acpx: dict[str, Outcome] = {}
+    neovim: dict[str, Outcome] = {}
+    """Empty if Neovim is not installed."""
     imports: dict[str, Outcome] = {}
     """Empty if the agent's own sessions cannot be imported."""
     differences: tuple[ExplainedDifference, ...] = ()
@@ -121,7 +129,7 @@ class Result(Struct, frozen=True, kw_only=True):
         behind = [self.forms.get(form, {}) for form in FORMS if form != "bare"]
         outcomes = [
             outcome.status
-            for steps in (*behind, self.acpx, self.imports)
+            for steps in (*behind, self.acpx, self.neovim, self.imports)
             for outcome in steps.values()
         ]
         has_memory = all(outcome.is_ok for outcome in self.memory)

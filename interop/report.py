@@ -1,15 +1,16 @@
 """The text of docs/interop.md, and the table in README.md."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from interop.agents import ACPX, AGENTS, agent_named
+from interop.agents import ACPX, AGENTS, CODECOMPANION, NEOVIM, Package, agent_named
 from interop.outcome import (
     ACPX_STEPS,
     FORMS,
     IMPORT_STEPS,
     METHODS,
     MOMENTS,
+    NEOVIM_STEPS,
     STEPS,
     Form,
     MemoryOutcome,
@@ -67,6 +68,14 @@ _ACPX_HEAD = """\
 {release}, with each agent behind Rekindle. acpx has a process of its own in the background, which
 was killed with the others. It silently starts a new session if one cannot be resumed, so the store
 was checked at the end: all three turns must be in one session.
+"""
+
+_NEOVIM_HEAD = """\
+## With a real client: CodeCompanion in Neovim
+
+{release}, headless, with each agent behind Rekindle. Each prompt had a Neovim of its own, which was
+killed after the answer. The next one resumed the latest session with `/resume`: it lists the
+sessions and loads the first. The chat must show the earlier answers, and the model must know them.
 """
 
 _MEMORY_HEAD = """\
@@ -145,7 +154,7 @@ def compose(results: Sequence[Result]) -> str:
     """Return the document."""
     parts = [_HEAD.format(version=__version__), _summary(results)]
     parts += [_agent(result) for result in results]
-    parts += [_memory(results), _acpx(results), imports_section(results)]
+    parts += [_memory(results), _acpx(results), _neovim(results), imports_section(results)]
     return "\n".join(parts)
 
 
@@ -195,7 +204,11 @@ def _has(result: Result) -> str:
     )
     if not all(outcome.is_ok for outcome in result.memory):
         failing["memory of all turns after a kill"] = None
-    others = {"what acpx needs": result.acpx, "what is imported from it": result.imports}
+    others = {
+        "what acpx needs": result.acpx,
+        "what Neovim needs": result.neovim,
+        "what is imported from it": result.imports,
+    }
     failing |= dict.fromkeys(
         label
         for label, steps in others.items()
@@ -271,18 +284,33 @@ def _memory_failure(outcome: MemoryOutcome) -> str:
 
 
 def _acpx(results: Sequence[Result]) -> str:
+    rows = [(result.agent, result.acpx) for result in results if result.acpx]
+    head = _ACPX_HEAD.format(release=_releases(ACPX))
+    return _client(head, ACPX_STEPS, rows)
+
+
+def _neovim(results: Sequence[Result]) -> str:
+    rows = [(result.agent, result.neovim) for result in results if result.neovim]
+    head = _NEOVIM_HEAD.format(release=f"{_releases(CODECOMPANION)} in {_releases(NEOVIM)}")
+    return _client(head, NEOVIM_STEPS, rows)
+
+
+def _client(
+    head: str, steps: Mapping[str, str], rows: Sequence[tuple[str, Mapping[str, Outcome]]]
+) -> str:
+    """Return the part about a real client."""
+    if not rows:
+        return f"{head}\n**Not run**: it is not installed.\n"
     notes = FailureNotes()
-    ran = [result for result in results if result.acpx]
-    rows = [
-        (
-            item.agent,
-            *(notes.cell(item.acpx.get(step, Outcome("not reached"))) for step in ACPX_STEPS),
-        )
-        for item in ran
+    cells = [
+        (agent, *(notes.cell(found.get(step, Outcome("not reached"))) for step in steps))
+        for agent, found in rows
     ]
-    release = ", ".join(f"`{item}`" for item in ACPX.releases)
-    head = _ACPX_HEAD.format(release=release)
-    return "\n".join([head, markdown_table(("", *ACPX_STEPS.values()), rows), "", *notes.lines])
+    return "\n".join([head, markdown_table(("", *steps.values()), cells), "", *notes.lines])
+
+
+def _releases(package: Package) -> str:
+    return ", ".join(f"`{release}`" for release in package.releases)
 
 
 def imports_section(results: Sequence[Result]) -> str:

@@ -14,12 +14,13 @@ from pathlib import Path
 import msgspec
 
 from interop.acpx import Acpx
-from interop.agents import AgentSpec, agent_named
+from interop.agents import CODECOMPANION, NEOVIM, AgentSpec, agent_named
 from interop.import_scenario import ImportScenario
 from interop.install import CACHE, is_installed
 from interop.memory import MemoryScenario
 from interop.model.dialect import ModelRequest
 from interop.model.server import OnRequest, serving
+from interop.neovim import Neovim
 from interop.outcome import FORMS, SCENARIOS, Form, MemoryOutcome, Outcome, Result, ScenarioName
 from interop.sandbox import adopt_orphans, check_isolation, kill_descendants
 from interop.scenario import Scenario
@@ -45,6 +46,7 @@ def run_agent(spec: AgentSpec, scenarios: Collection[ScenarioName], print_line: 
         forms[form] = scenario.outcomes
         says = scenario.says or says
     acpx = _run_acpx(spec, print_line) if "acpx" in scenarios else {}
+    neovim = _run_neovim(spec, print_line) if "neovim" in scenarios else {}
     imports = _run_import(spec, print_line) if spec.tool and "import" in scenarios else None
     memory = _run_memory(spec, print_line) if "memory" in scenarios else ()
     return Result(
@@ -53,6 +55,7 @@ def run_agent(spec: AgentSpec, scenarios: Collection[ScenarioName], print_line: 
         says=says,
         forms=forms,
         acpx=acpx,
+        neovim=neovim,
         imports=imports.outcomes if imports is not None else {},
         differences=tuple(imports.explained) if imports is not None else (),
         memory=memory,
@@ -77,10 +80,10 @@ def _run_form(spec: AgentSpec, form: Form, print_line: Print) -> Scenario:
             workspace.project,
             print_line,
             is_behind_rekindle=form != "bare",
-            pause=spec.pause,
+            reports_call_end=spec.reports_call_end,
         )
         try:
-            asyncio.run(scenario.run())
+            asyncio.run(scenario.run(spec.pause))
         finally:
             kill_descendants()
     return scenario
@@ -92,6 +95,16 @@ def _run_acpx(spec: AgentSpec, print_line: Print) -> dict[str, Outcome]:
         acpx = Acpx(spec, workspace, print_line, log)
         acpx.run()
     return acpx.outcomes
+
+
+def _run_neovim(spec: AgentSpec, print_line: Print) -> dict[str, Outcome]:
+    if not (is_installed(NEOVIM) and is_installed(CODECOMPANION)):
+        return {}
+    print_line(f"  {spec.name}, behind Rekindle, CodeCompanion in Neovim")
+    with _prepared_run(spec, "neovim") as (workspace, log):
+        neovim = Neovim(spec, workspace, print_line, log)
+        neovim.run()
+    return neovim.outcomes
 
 
 def _run_import(spec: AgentSpec, print_line: Print) -> ImportScenario:
