@@ -310,6 +310,7 @@ _CLINE = AgentSpec(
   "lastUsedProvider": "openai-compatible",
   "providers": {
     "openai-compatible": {
+      "updatedAt": "2026-01-01T00:00:00.000Z",
       "settings": {
         "provider": "openai-compatible",
         "apiKey": "none",
