@@ -302,7 +302,13 @@ _CLINE = AgentSpec(
     name="cline",
     package=Package(name="cline", registry="npm", releases=("cline@3.0.65",)),
     command=("cline", "--acp"),
-    environ={"CLINE_API_KEY": "none", "CLINE_TELEMETRY_DISABLED": "1"},
+    environ={
+        "CLINE_API_KEY": "none",
+        "CLINE_MODEL": "$MODEL",
+        "CLINE_NO_AUTO_UPDATE": "1",
+        "CLINE_PROVIDER": "openai-compatible",
+        "CLINE_TELEMETRY_DISABLED": "1",
+    },
     files={
         ".cline/data/settings/providers.json": """\
 {

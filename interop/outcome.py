@@ -132,8 +132,8 @@ class Result(Struct, frozen=True, kw_only=True):
             for steps in (*behind, self.acpx, self.neovim, self.imports)
             for outcome in steps.values()
         ]
-        has_memory = all(outcome.is_ok for outcome in self.memory)
-        return not self.not_run and bool(outcomes) and set(outcomes) == {"ok"} and has_memory
+        is_ok = [status == "ok" for status in outcomes] + [it.is_ok for it in self.memory]
+        return not self.not_run and bool(is_ok) and all(is_ok)
 
 
 def error_text(error: BaseException) -> str:

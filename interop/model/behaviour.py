@@ -35,11 +35,12 @@ _TITLE = "Reading a note"
 
 # Tools that read a file, best first. Shells come last, because agents ask before using them.
 _READING = (
-    "read", "Read", "read_file", "read_text_file",
+    "read", "Read", "read_file", "read_files", "read_text_file",
     "exec_command", "shell_command", "shell", "execute", "bash", "Bash",
 )  # fmt: skip
 _CHANGING = ("edit", "Edit", "replace", "exec_command", "shell_command", "shell")
 _PATHS = ("path", "filePath", "file_path", "absolute_path")
+_FILES = ("files",)
 _COMMANDS = ("command", "cmd")
 _OLD, _NEW = ("oldString", "old_string"), ("newString", "new_string")
 _PATCH = """\
@@ -160,7 +161,8 @@ def _call(asked: str, tools: Iterable[Tool]) -> Reply | None:
     """Return the tool call that a task needs, if any."""
     if found := _FILE.search(asked):
         path = found[1]
-        return _tool_reply(tools, _READING, {_PATHS: path, _COMMANDS: f"cat {path}"})
+        values = {_PATHS: path, _FILES: path, _COMMANDS: f"cat {path}"}
+        return _tool_reply(tools, _READING, values)
     if found := _CHANGE.search(asked):
         new, old, path = found.groups()
         patch = _PATCH.format(path=path, old=note(old).strip(), new=note(new).strip())
@@ -189,6 +191,8 @@ def _arguments(schema: Json, values: Values) -> Json:
 
 
 def _argument(known: str | None, name: str, kind: str | None) -> object:
+    if known is not None and name in _FILES and kind == "array":
+        return [{"path": known}]
     if known is not None:
         return known.split(" ") if name in _COMMANDS and kind == "array" else known
     defaults: dict[str | None, object] = {"boolean": False, "integer": 1, "number": 1, "array": []}
