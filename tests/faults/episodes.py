@@ -48,7 +48,7 @@ KINDS: dict[str, tuple[Kind, int]] = {
     "a crowd": (contention.all_at_once, 5),
     "a clock that jumps": (clocks.jump_back, 5),
     "a store that fails": (storage.all_of_them, 5),
-    "kills while something waits": (_again_and_again(pending_changes.kill_while_pending, 3), 10),
+    "kills while something waits": (_again_and_again(pending_changes.kill_while_pending, 4), 14),
     "commands that are killed": (commands.kill_commands, 8),
     "imports that are killed": (imports.kill_imports, 3),
     "upgrades that are killed": (commands.kill_migrations, 5),

@@ -9,10 +9,12 @@ import ctypes
 import importlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -36,11 +38,17 @@ class ForkServer:
 
     def __init__(self) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._folder = Path(tempfile.mkdtemp(prefix="rekindle-preload-"))
+        preload = _compile(self._folder)
+        self.can_fail_disks = bool(preload)
+        """Whether `failing_disk.c` is in the processes that the server starts."""
         # The package is found by its folder, whatever the current directory is.
         command = [sys.executable, "-m", f"{__package__}.fork_server", str(theirs.fileno())]
         paths = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
         self._process = subprocess.Popen(
-            command, pass_fds=[theirs.fileno()], env=os.environ | {"PYTHONPATH": paths}
+            command,
+            pass_fds=[theirs.fileno()],
+            env=os.environ | {"PYTHONPATH": paths} | ({"LD_PRELOAD": preload} if preload else {}),
         )
         theirs.close()
 
@@ -52,6 +60,18 @@ class ForkServer:
     def close(self) -> None:
         self._control.close()
         self._process.wait()
+        shutil.rmtree(self._folder)
+
+
+def _compile(folder: Path) -> str | None:
+    """Compile the library that lets disks fail; return its path, or None without a compiler."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return None
+    library = folder / "failing_disk.so"
+    source = HERE / "failing_disk.c"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O2", source, "-o", library, "-ldl"], check=True)
+    return str(library)
 
 
 def serve(control: socket.socket) -> Callable[[], object]:

@@ -4,10 +4,12 @@ Pending changes are kept in a file beside the store. When the store works again,
 client received is recorded once, after the older entries.
 """
 
+import errno
 import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -33,6 +35,9 @@ def kill_while_pending(world: World) -> None:
     session_id = world.new_session(editor)
     _run_turn(world, editor, session_id)
     how = world.chance.choice(sorted(FAILURES))
+    if how in FAILING_DISKS and not world.fork_server.can_fail_disks:
+        world.skip(f"kill Rekindle, while {how}", "needs a C compiler")
+        return
     with FAILURES[how](world.store):
         _run_turn(world, editor, session_id)
         others = [world.editor() for _ in range(world.chance.randrange(2))]
@@ -128,7 +133,35 @@ def _in_recovery(store: Path) -> Iterator[None]:
         lock.close()
 
 
+@contextmanager
+def _on_failing_disk(store: Path, orders: tuple[str, ...]) -> Iterator[None]:
+    """Let operations fail, as `failing_disk.c` reads it. The data of a failed sync stay."""
+    file = store.with_name("failing")
+    begun = file.with_name("failing.new")
+    begun.write_text("".join(f"{order}\n" for order in orders))
+    begun.rename(file)
+    try:
+        yield
+    finally:
+        file.unlink()
+
+
+def _all(*operations: str, number: int) -> tuple[str, ...]:
+    return tuple(f"{operation} {number}" for operation in operations)
+
+
+_SYNCS = ("sync wal", "sync store", "sync pending", "sync folder")
+FAILING_DISKS: dict[str, tuple[str, ...]] = {
+    "a sync of its log fails": _all("sync wal", number=errno.EIO),
+    "no sync works": _all(*_SYNCS, number=errno.EIO),
+    "its disk is full at each sync": _all(*_SYNCS, number=errno.ENOSPC),
+    "its log cannot be written": _all("write wal", "write shm", "write store", number=errno.EIO),
+    "its log has no room": _all("write wal", "write shm", *_SYNCS, number=errno.ENOSPC),
+}
+"""The operations that fail, on which files, and the number of the error."""
+
 FAILURES: dict[str, Callable[[Path], AbstractContextManager[None]]] = {
     "its store is locked": _locked,
     "its store is saved": _in_recovery,
+    **{how: partial(_on_failing_disk, orders=orders) for how, orders in FAILING_DISKS.items()},
 }

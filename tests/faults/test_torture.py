@@ -28,6 +28,7 @@ EPISODES = [
     ("a clock that jumps", 1),
     ("a store that fails", 1),
     ("kills while something waits", 1),
+    ("kills while something waits", 6),
     ("commands that are killed", 1),
     ("imports that are killed", 1),
     ("upgrades that are killed", 1),

@@ -56,12 +56,12 @@ def path(store_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def recorder_for(
-    path: Path, report_log: ReportLog, pending: Callable[[], PendingFile | None] | None = None
+    path: Path, report_log: ReportLog, pending: Callable[[str], PendingFile | None] | None = None
 ) -> Recorder:
     return Recorder(
         lambda: SqliteStore(path, timeout=0.01, hooks=HOOKS),
         report_log,
-        open_pending=pending or (lambda: PendingFile(path)),
+        open_pending=pending or (lambda token: PendingFile(path, token)),
     )
 
 
@@ -177,7 +177,7 @@ def test_a_kill_after_catching_up_duplicates_nothing(
 
 
 def test_without_a_pending_file_changes_wait_in_memory(path: Path, report_log: ReportLog) -> None:
-    def full() -> PendingFile:
+    def full(_: str) -> PendingFile:
         raise OSError(errno.ENOSPC, "no room")
 
     recorder = recorder_for(path, report_log, full)
@@ -194,7 +194,7 @@ def test_without_a_pending_file_changes_wait_in_memory(path: Path, report_log: R
 
 
 def test_lost_titles_and_counts_are_reported(path: Path, report_log: ReportLog) -> None:
-    recorder = recorder_for(path, report_log, lambda: None)
+    recorder = recorder_for(path, report_log, lambda _: None)
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
     with locked(path):
         recorder.record(batch(b"1" * 100), sync=False)
@@ -215,10 +215,10 @@ def test_lost_titles_and_counts_are_reported(path: Path, report_log: ReportLog) 
 def test_changes_move_from_memory_to_the_file_in_order(path: Path, report_log: ReportLog) -> None:
     is_full = [True, True, False]
 
-    def full() -> PendingFile:
+    def full(token: str) -> PendingFile:
         if is_full.pop(0):
             raise OSError(errno.ENOSPC, "no room")
-        return PendingFile(path)
+        return PendingFile(path, token)
 
     recorder = recorder_for(path, report_log, full)
     recorder.record(batch(b"1"), sync=True)
@@ -234,10 +234,10 @@ def test_changes_move_from_memory_to_the_file_in_order(path: Path, report_log: R
 def test_later_changes_do_not_overtake_those_in_memory(path: Path, report_log: ReportLog) -> None:
     is_full = [True, False]
 
-    def full() -> PendingFile:
+    def full(token: str) -> PendingFile:
         if is_full.pop(0):
             raise OSError(errno.ENOSPC, "no room")
-        return PendingFile(path)
+        return PendingFile(path, token)
 
     waiting = write_buffer.WriteBuffer(full, report_log)
     for number in range(1, 4):

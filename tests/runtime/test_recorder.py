@@ -3,7 +3,9 @@
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import apsw
 import pytest
@@ -321,3 +323,37 @@ def test_purging_is_split_into_parts(
         assert store.deleted_ids(now_us) == ["s2"]
         assert recorder.purge_deleted(now_us)
         assert store.deleted_ids(now_us) == []
+
+
+def test_the_pause_between_two_attempts_grows_up_to_a_limit(
+    path: Path, report_log: ReportLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, attempts, works = [0.0], list[float](), [True]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def open_store() -> SqliteStore:
+        attempts.append(now[0])
+        if works[0]:
+            return SqliteStore(path, timeout=0.0, hooks=HOOKS)
+        raise StoreUnavailable("the disk is gone")
+
+    def pauses_until(end: int) -> list[float]:
+        attempts[:] = [now[0]]
+        while now[0] < end:
+            now[0] += 1.0
+            recorder.record(batch(b"x"), sync=False)
+        return [second - first for first, second in pairwise(attempts)]
+
+    recorder = Recorder(open_store, report_log)
+    with closing(lock(path)):
+        works[0] = False
+        recorder.record(batch(b"x"), sync=False)
+        assert pauses_until(130) == [1, 2, 4, 8, 16, 30, 30, 30]
+    works[0] = True
+    pauses_until(160)
+    assert "recording again" in report_log.reports
+    with closing(lock(path)):
+        works[0] = False
+        recorder.record(batch(b"x"), sync=False)
+        assert pauses_until(164) == [1, 2]
+    recorder.close()

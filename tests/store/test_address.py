@@ -58,7 +58,7 @@ class MadeUpBackend:
             raise StoreMissing(self._name)
         return self._stores.setdefault(self._name, MemoryStore(hooks))
 
-    def open_pending(self) -> PendingChanges:
+    def open_pending(self, token: str) -> PendingChanges:  # noqa: ARG002 - as in the contract
         raise OSError("there is no place for pending changes")
 
     def pending(self) -> list[PendingInfo]:

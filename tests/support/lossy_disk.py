@@ -1,10 +1,13 @@
-"""A disk for SQLite that loses unsynced writes when the power fails, at any moment.
+"""A disk for SQLite and pending files that loses unsynced writes when the power fails.
 
-Synced writes survive. Of the writes after the last sync, any subset may survive, in any order, and
-any number of sectors of a single write. Creating and deleting a file takes effect at once, as on a
-journaling file system.
+The power may fail at any moment. Synced writes survive. Of the writes after the last sync, any
+subset may survive, in any order, and any number of sectors of a single write.
+
+SQLite's files are created and deleted at once, as SQLite syncs their folder. The name of a pending
+file is created, changed and removed for certain only when its folder is synced.
 """
 
+import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,9 +20,15 @@ import pytest
 
 SECTOR = 512
 _NAME = "losing"
+_PENDING = ".pending-"
 
 Write = tuple[int, bytes | None]
 """An offset and the data; None truncates the file at the offset."""
+
+
+def path_of(fd: int) -> Path:
+    """Return the path of an open file, also if it was removed."""
+    return Path(str(Path(f"/proc/self/fd/{fd}").readlink()).removesuffix(" (deleted)"))
 
 
 class File:
@@ -28,9 +37,13 @@ class File:
     def __init__(self, synced: bytes = b"", unsynced: Sequence[Write] = ()) -> None:
         self.synced = synced
         self.unsynced = list(unsynced)
+        self.is_name_synced = True
+        self.is_removed = False
 
     def copy(self) -> "File":
-        return File(self.synced, self.unsynced)
+        copied = File(self.synced, self.unsynced)
+        copied.is_name_synced, copied.is_removed = self.is_name_synced, self.is_removed
+        return copied
 
     def sync(self) -> None:
         self.synced = self._with(self.unsynced)
@@ -90,6 +103,35 @@ class Disk(apsw.VFS):
         self.before_each(self.operations)
         self.operations += 1
 
+    def pending_file(self, fd: int) -> File | None:
+        """Return the pending file that is open under a descriptor, if it is one."""
+        name = path_of(fd).name
+        if _PENDING not in name:
+            return None
+        if name not in self.files:
+            self.files[name] = File()
+            self.files[name].is_name_synced = False
+        return self.files[name]
+
+    def remove_name(self, path: Path) -> None:
+        """Remove the name of a file, until the next sync of its folder perhaps not for good."""
+        if path.name in self.files:
+            self.files[path.name].is_name_synced = False
+            self.files[path.name].is_removed = True
+
+    def rename(self, path: Path, target: Path) -> None:
+        """Give a pending file another name. Until the next sync of its folder it has either."""
+        if path.name in self.files:
+            self.files[target.name] = self.files[path.name].copy()
+            self.files[target.name].is_name_synced = False
+            self.remove_name(path)
+
+    def sync_names(self) -> None:
+        """Sync the folder."""
+        self.files = {name: file for name, file in self.files.items() if not file.is_removed}
+        for file in self.files.values():
+            file.is_name_synced = True
+
     def snapshot(self) -> dict[str, File]:
         return {name: file.copy() for name, file in self.files.items()}
 
@@ -124,14 +166,69 @@ def losing_disk() -> Iterator[Disk]:
     disk = Disk()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(apsw, "Connection", partial(apsw.Connection, vfs=_NAME))
+        _PendingFiles(disk, patch)
         try:
             yield disk
         finally:
             disk.unregister()
 
 
+class _PendingFiles:
+    """Notes the operations of Rekindle's own code on pending files and their folder."""
+
+    def __init__(self, disk: Disk, patch: pytest.MonkeyPatch) -> None:
+        self._disk = disk
+        self._pwrite, self._ftruncate, self._fsync = os.pwrite, os.ftruncate, os.fsync
+        self._unlink, self._rename = Path.unlink, Path.rename
+        patch.setattr(os, "pwrite", self.pwrite)
+        patch.setattr(os, "ftruncate", self.ftruncate)
+        patch.setattr(os, "fsync", self.fsync)
+        # Functions, because a bound method would not receive the path.
+        patch.setattr(Path, "unlink", lambda path, **how: self.unlink(path, **how))  # noqa: PLW0108
+        patch.setattr(Path, "rename", lambda path, to: self.rename(path, to))  # noqa: PLW0108
+
+    def pwrite(self, fd: int, data: bytes, offset: int) -> int:
+        file = self._disk.pending_file(fd)
+        self._disk.before_operation()
+        written = self._pwrite(fd, data, offset)
+        if file is not None:
+            file.unsynced.append((offset, bytes(data[:written])))
+        return written
+
+    def ftruncate(self, fd: int, length: int) -> None:
+        file = self._disk.pending_file(fd)
+        self._disk.before_operation()
+        self._ftruncate(fd, length)
+        if file is not None:
+            file.unsynced.append((length, None))
+
+    def fsync(self, fd: int) -> None:
+        self._disk.before_operation()
+        self._fsync(fd)
+        path = path_of(fd)
+        file = self._disk.pending_file(fd) or self._disk.files.get(path.name)
+        if file is not None:
+            file.sync()
+        elif path.is_dir():
+            self._disk.sync_names()
+
+    def unlink(self, path: Path, *, missing_ok: bool = False) -> None:
+        if _PENDING in path.name:
+            self._disk.before_operation()
+            self._disk.remove_name(path)
+        self._unlink(path, missing_ok=missing_ok)
+
+    def rename(self, path: Path, target: Path) -> Path:
+        if _PENDING in path.name:
+            self._disk.before_operation()
+            self._disk.rename(path, target)
+        return self._rename(path, target)
+
+
 def lay_down(files: dict[str, File], folder: Path, chance: random.Random) -> None:
     """Write the files as a power failure may leave them."""
     folder.mkdir()
     for name, file in sorted(files.items()):
+        if not file.is_name_synced and chance.random() < 0.5:
+            continue
         (folder / name).write_bytes(file.after_power_failure(chance))

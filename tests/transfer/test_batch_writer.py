@@ -10,12 +10,10 @@ from claude_files import SESSION, ClaudeFile
 from rekindle.errors import SessionInUse
 from rekindle.importers.base import EntryCounts, ImportNotes
 from rekindle.importers.claude.session import IMPORTER
-from rekindle.model import (
-    Entry,
-    LeaseHolder,
-)
+from rekindle.model import Counted, Entry, Kind, LeaseHolder, Side, Truncated
 from rekindle.store.base import Store
 from rekindle.transfer import batch_writer
+from rekindle.transfer.batch_writer import BatchWriter
 from rekindle.transfer.import_apply import SessionImporter
 from rekindle.transfer.merge import MergeOutcome
 from tool_imports import HOLDER, NOW, Run, entries_of_file, everything
@@ -50,6 +48,24 @@ def test_interrupted_import_of_long_session_is_resumed(
     ((session, _, entries),) = everything(store)
     assert entries == entries_of_file(path)
     assert (session.turns, session.messages) == (6, 12)
+
+
+def test_the_first_changes_are_written_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A truncation that is written again would remove the entries of earlier transactions."""
+    monkeypatch.setattr(batch_writer, "_TRANSACTION_ENTRIES", 2)
+    numbers = range(1, 6)
+    entries = [
+        Entry(seq=seq, side=Side.AGENT, kind=Kind.UPDATE, at_us=NOW, line=b"%d" % seq, protocol=1)
+        for seq in numbers
+    ]
+    store.write([Counted(session_id="s", at_us=NOW, turns=1)])
+    first = [
+        Truncated(session_id="s", at_us=NOW, until_seq=0),
+        Counted(session_id="s", at_us=NOW, turns=1),
+    ]
+    assert BatchWriter("s", [*first], iter(entries)).finish(store)
+    assert [entry.seq for entry in store.read("s")] == list(numbers)
+    assert store.session("s").turns == 2
 
 
 def test_import_holds_the_lease_between_transactions(

@@ -40,7 +40,7 @@ class Recorder:
 
     `recover` recovers a damaged store and returns a text about the result, or None if the store is
     not damaged. It runs in a thread of its own. `open_pending` creates a place for changes that
-    cannot be written now, or returns None if there is to be none.
+    cannot be written now, under a token, or returns None if there is to be none.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Recorder:
         open_store: Callable[[], Store],
         log: Log,
         recover: Callable[[], str | None] = lambda: None,
-        open_pending: Callable[[], PendingChanges | None] = lambda: None,
+        open_pending: Callable[[str], PendingChanges | None] = lambda _: None,
     ) -> None:
         self._open_store = open_store
         self._log = log
@@ -74,7 +74,7 @@ class Recorder:
             return
         store = self._store
         if not self._try(lambda: store.write(changes, sync=sync)):
-            self._buffer.add(changes, sync=sync)
+            self._buffer.add(changes, sync=sync, uncertain=store.uncertain_write(changes))
 
     def ask(self, query: Callable[[Store], T]) -> T:
         """Return the result of a query to the store. Raises StoreError, also while it fails."""

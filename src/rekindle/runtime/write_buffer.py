@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rekindle.errors import StoreError
 from rekindle.jsonvalue import encode
 from rekindle.model import Change, EntryBatch, Kind, Side
 from rekindle.runtime.log import Log
-from rekindle.store.base import PendingChanges, Store
+from rekindle.store.base import PendingChange, PendingChanges, Store, UncertainWrite
 
 _MAX_BYTES = 8 * 1024 * 1024
 """The limit for entries, and the limit for all other changes, which no gap can replace."""
@@ -42,27 +43,34 @@ class _Gap(Struct):
 class WriteBuffer:
     """The waiting changes of one recorder.
 
-    `open_file` creates the pending file, or returns None if there is to be none.
+    `open_file` creates the pending file of a token, or returns None if there is to be none.
     """
 
-    def __init__(self, open_file: Callable[[], PendingChanges | None], log: Log) -> None:
+    def __init__(self, open_file: Callable[[str], PendingChanges | None], log: Log) -> None:
         self._open_file = open_file
         self._log = log
         self._file: PendingChanges | None = None
         self._reset()
 
     def _reset(self) -> None:
-        self._in_memory: list[Change | _Gap] = []
+        # The same in memory and in the file: an attempt to apply them has an unknown result, too.
+        self._token = os.urandom(16).hex()
+        self._in_memory: list[PendingChange | _Gap] = []
         self._gaps: dict[str, _Gap] = {}
         self._entry_bytes = self._other_bytes = 0
         self._count = self._entries_lost = self._changes_lost = 0
 
-    def add(self, changes: Sequence[Change], *, sync: bool) -> None:
-        """Add changes. With `sync`, make them survive a crash of the machine, if possible."""
+    def add(
+        self, changes: Sequence[Change], *, sync: bool, uncertain: UncertainWrite | None = None
+    ) -> None:
+        """Add changes. With `sync`, make them survive a crash of the machine, if possible.
+
+        `uncertain` recognises the changes if the store has them already.
+        """
         self._count += len(changes)
-        if self._in_memory or not self._write_to_file(changes):
-            for change in changes:
-                self._keep_in_memory(change)
+        marked = changes if uncertain is None else [uncertain, *changes]
+        if self._in_memory or not self._write_to_file(marked):
+            self._keep_all_in_memory(changes, uncertain)
         elif sync:
             self._sync()
 
@@ -79,7 +87,9 @@ class WriteBuffer:
 
         Raises StoreError; then no change was written.
         """
-        token = self._file.token if self._file else os.urandom(16).hex()
+        token = self._token
+        # The store counts the changes, so those that it may have applied do not change any more.
+        self._gaps.clear()
         for reason in store.apply_pending(token, self._changes(), timeout=timeout):
             self._log.report("one entry cannot be recorded", quote=reason)
         self._log.note(f"caught up with {self._count} changes")
@@ -127,20 +137,20 @@ class WriteBuffer:
                 f"{waiting} in {file.location}, to be recorded when the store works again"
             )
 
-    def _changes(self) -> Iterator[Change]:
+    def _changes(self) -> Iterator[PendingChange]:
         if self._file is not None:
             yield from self._file.changes()
         yield from self._changes_in_memory()
 
-    def _changes_in_memory(self) -> Iterator[Change]:
+    def _changes_in_memory(self) -> Iterator[PendingChange]:
         return (it.as_entry() if isinstance(it, _Gap) else it for it in self._in_memory)
 
     # -- in the file -----------------------------------------------------------------------
 
-    def _write_to_file(self, changes: Sequence[Change]) -> bool:
+    def _write_to_file(self, changes: Sequence[PendingChange]) -> bool:
         try:
             if self._file is None:
-                self._file = self._open_file()
+                self._file = self._open_file(self._token)
             if self._file is None:
                 return False
             for reason in self._file.add(changes):
@@ -158,6 +168,18 @@ class WriteBuffer:
             self._log.note(f"waiting changes may not survive a crash of the machine: {error}")
 
     # -- in memory -------------------------------------------------------------------------
+
+    def _keep_all_in_memory(
+        self, changes: Sequence[Change], uncertain: UncertainWrite | None
+    ) -> None:
+        first = len(self._in_memory)
+        for change in changes:
+            self._keep_in_memory(change)
+        if uncertain is not None:
+            # Some changes may not have fitted. Later ones do not belong to this gap.
+            mark = replace(uncertain, changes=len(self._in_memory) - first)
+            self._in_memory.insert(first, mark)
+            self._gaps.clear()
 
     def _keep_in_memory(self, change: Change) -> None:
         if not isinstance(change, EntryBatch):
@@ -181,7 +203,7 @@ class WriteBuffer:
         self._entries_lost += batch.count
 
 
-def _entries_in(change: Change | _Gap) -> int:
+def _entries_in(change: PendingChange | _Gap) -> int:
     match change:
         case EntryBatch():
             return change.count

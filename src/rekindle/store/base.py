@@ -7,13 +7,18 @@ A store keeps entries and does not understand them. Code that does is injected a
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Protocol, Self, runtime_checkable
 
 from msgspec import Struct
 
+from rekindle.errors import SessionNotFound
 from rekindle.model import (
+    AgentTrait,
     Change,
     Entry,
+    EntryBatch,
+    Forked,
     LeaseHolder,
     LeaseResult,
     Origin,
@@ -129,6 +134,10 @@ class Store(ReadableStore, Protocol):
         When the method returns, the changes survive a crash of this process. With `sync`, they
         also survive a crash of the machine, and so does everything written before them.
 
+        If the method raises, the changes were not applied, or the result is unknown: a disk may
+        fail to sync a commit, and a connection may break before the result arrives. Before the
+        changes are written again, `uncertain_write` recognises them.
+
         Other writers are waited for at most `timeout` seconds; None means one second.
 
         - EntryBatch: appends its lines as entries. They get the next seqs of the session, which
@@ -137,38 +146,58 @@ class Store(ReadableStore, Protocol):
         - Titled: sets or removes the title of one source. The user's title outranks the agent's,
           and the agent's outranks one made from a prompt. The first title made from a prompt
           stays; the other sources replace theirs.
-        - Counted: adds to `turns` and `messages`.
+        - Counted: adds to `turns` and `messages`. A write has it together with the entries that it
+          counts, or with the fork, because an uncertain write is recognised by those.
         - Deleted: the session is not listed by default.
         - Archived: likewise; with False it is listed again. Archiving again keeps the first time.
         - Forked: creates a session with the parent's entries up to `until_seq`, its agent, folder
           and titles. The parent does not change. Raises SessionNotFound.
         - Imported: sets the origin.
         - Truncated: removes the entries after `until_seq`; the next entry gets the seq after it.
-          Only for sessions without a lease. Raises SessionNotFound.
+          Only for sessions without a lease of another process. Raises SessionNotFound.
+        - AgentSaved: sets `saved_turns` to `turns`. Opened with another `agent_session_id` sets it
+          to 0.
+        - AgentObserved: adds a trait to a release of an agent.
 
-        A change to an unknown session creates it. Deleted and Archived then do nothing.
+        A change to an unknown session creates it. Deleted, Archived, AgentSaved and AgentObserved
+        create no session.
+        """
+        ...
+
+    def uncertain_write(self, changes: Sequence[Change]) -> "UncertainWrite | None":
+        """Return how to recognise `changes`, for which the last `write` raised.
+
+        None means that they were not applied, or that it does no harm to apply them twice.
         """
         ...
 
     def extend(
-        self, session_id: str, after: int, changes: Iterable[Change], *, sync: bool = True
+        self,
+        session_id: str,
+        after: int,
+        changes: Iterable[Change],
+        *,
+        sync: bool = True,
+        latest_us: int | None = None,
     ) -> bool:
         """Apply `changes` to one session if its last seq is `after`; return whether it was.
 
         All changes are of this session. A session that does not exist has the last seq 0. The
         changes are consumed one at a time, so memory stays bounded. If the iterable raises, none
-        is applied. False means that another writer has appended to the session.
+        is applied. False means that another writer has appended to the session. Entries later than
+        `latest_us` count as activity at `latest_us`, because they may come from a wrong clock.
         """
         ...
 
     def apply_pending(
-        self, token: str, changes: Iterable[Change], *, timeout: float | None = None
+        self, token: str, changes: "Iterable[PendingChange]", *, timeout: float | None = None
     ) -> list[str]:
         """Apply the changes of a pending file that were not applied before, synced.
 
         `changes` are all changes that wait under `token`, from the first. The same transaction
         records how many were applied, so the call is idempotent: repeat it with the same changes
-        and any that came since. Changes that are older than the purge of their session are skipped.
+        and any that came since, also if the call raised. The changes of an uncertain write that
+        was applied are skipped, and so are changes that are older than the purge of their session.
 
         Returns the reasons why some changes can never be applied. They do not stop the others.
         """
@@ -194,6 +223,10 @@ class Store(ReadableStore, Protocol):
         ignoring the case of ASCII letters; an empty one matches no agent. Sessions that are deleted
         or that no client has opened do not count.
         """
+        ...
+
+    def agent_traits(self, release: str) -> frozenset[AgentTrait]:
+        """Return the traits that AgentObserved has recorded for a release of an agent."""
         ...
 
     def known_ids(self, session_ids: Sequence[str]) -> set[str]:
@@ -296,17 +329,85 @@ class StoreHooks(Struct, frozen=True, kw_only=True):
     """Brings the leased sessions of a replaced store into the new one. Raises StoreUnavailable."""
 
 
+class UncertainWrite(Struct, frozen=True, kw_only=True):
+    """Recognises the changes of a write whose result is unknown. They follow it.
+
+    A write is applied as a whole, so one batch of entries stands for all changes: its place in
+    the session, its time and its content. A fork without entries is recognised by its session,
+    which did not exist before.
+    """
+
+    session_id: str
+    at_us: int
+    changes: int
+    """The number of changes in the write."""
+    after: int = 0
+    """The last seq before the batch."""
+    count: int = 0
+    """The number of entries in the batch."""
+    digest: bytes = b""
+
+    @classmethod
+    def of(cls, changes: Sequence[Change], batch: EntryBatch | None, after: int) -> Self | None:
+        """Return how to recognise `changes`, with a batch of them and the last seq before it."""
+        if batch is not None:
+            return cls(
+                session_id=batch.session_id,
+                at_us=batch.at_us,
+                changes=len(changes),
+                after=after,
+                count=batch.count,
+                digest=_digest(batch.side, batch.kind, batch.at_us, batch.data),
+            )
+        for change in changes:
+            if isinstance(change, Forked):
+                id_, at_us = change.session_id, change.at_us
+                return cls(session_id=id_, at_us=at_us, changes=len(changes))
+        return None
+
+    def is_applied(self, store: ReadableStore) -> bool:
+        """Return whether the changes are in the store. Raises StoreError."""
+        try:
+            store.session(self.session_id)
+            found = list(islice(store.read(self.session_id, after=self.after), self.count))
+        except SessionNotFound:
+            return False
+        if not found:
+            return self.count == 0
+        data = b"\n".join(entry.line for entry in found)
+        return _digest(found[0].side, found[0].kind, found[0].at_us, data) == self.digest
+
+
+def _digest(side: str, kind: str, at_us: int, data: bytes) -> bytes:
+    from hashlib import sha256  # noqa: PLC0415 - seldom needed
+
+    return sha256(f"{side} {kind} {at_us}\n".encode() + data).digest()
+
+
+PendingChange = Change | UncertainWrite
+"""A waiting change, or the mark in front of the changes of an uncertain write."""
+
+
+def not_applied(store: ReadableStore, changes: Iterable[PendingChange]) -> Iterator[Change | None]:
+    """Yield waiting changes. None replaces marks, and changes that were applied already."""
+    applied = 0
+    for change in changes:
+        if applied:
+            applied -= 1
+            yield None
+        elif isinstance(change, UncertainWrite):
+            applied = change.changes if change.is_applied(store) else 0
+            yield None
+        else:
+            yield change
+
+
 class PendingChanges(Protocol):
     """Changes of one process that the store cannot take now, kept where they outlive the process.
 
     The owner appends to them and applies them itself if it can. Otherwise the next process that
     opens the store applies them. Methods that write raise OSError. Call them from one thread.
     """
-
-    @property
-    def token(self) -> str:
-        """The name under which the store counts the changes that were applied."""
-        ...
 
     @property
     def location(self) -> str:
@@ -323,15 +424,18 @@ class PendingChanges(Protocol):
         """Whether there are no changes."""
         ...
 
-    def add(self, changes: Sequence[Change]) -> list[str]:
-        """Append changes, all or none; return the reasons why some can never be applied."""
+    def add(self, changes: Sequence[PendingChange]) -> list[str]:
+        """Append changes, all or none; return the reasons why some can never be applied.
+
+        Those keep their places without their contents, because the store counts the changes.
+        """
         ...
 
     def sync(self) -> None:
         """Make the changes survive a crash of the machine."""
         ...
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Iterator[PendingChange]:
         """Yield all changes, from the first."""
         ...
 
@@ -378,8 +482,11 @@ class StoreBackend(Protocol):
         """
         ...
 
-    def open_pending(self) -> PendingChanges:
-        """Create a place for changes that cannot be written now. Raises OSError."""
+    def open_pending(self, token: str) -> PendingChanges:
+        """Create a place for changes that cannot be written now. Raises OSError.
+
+        The store counts the applied ones under `token`, a random text for a file name.
+        """
         ...
 
     def pending(self) -> list[PendingInfo]:

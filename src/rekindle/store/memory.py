@@ -1,7 +1,7 @@
 """A store in memory: for tests, and as a readable implementation of the contract."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from threading import Lock
+from threading import RLock
 from typing import Self
 
 from msgspec import Struct
@@ -12,6 +12,9 @@ from rekindle.model import (
     ACTIVITY,
     UNKNOWN_TO_AGENT,
     AgentIdentity,
+    AgentObserved,
+    AgentSaved,
+    AgentTrait,
     Archived,
     Change,
     Counted,
@@ -33,7 +36,14 @@ from rekindle.model import (
     TitleSource,
     Truncated,
 )
-from rekindle.store.base import ImportedSession, StoreHooks, belong_to_first
+from rekindle.store.base import (
+    ImportedSession,
+    PendingChange,
+    StoreHooks,
+    UncertainWrite,
+    belong_to_first,
+    not_applied,
+)
 from rekindle.text.times import week_of
 
 
@@ -49,12 +59,14 @@ class MemoryStore:
 
     def __init__(self, hooks: StoreHooks | None = None) -> None:
         self._hooks = hooks or StoreHooks()
-        self._lock = Lock()
+        self._lock = RLock()
         self._records: dict[str, _Record] = {}
         self._holders: dict[str, LeaseHolder] = {}
         self._last_holders: dict[str, LeaseHolder] = {}
         self._applied: dict[str, int] = {}
         """The number of pending changes that were applied, by token."""
+        self._traits: set[tuple[str, AgentTrait]] = set()
+        """Releases of agents, each with one trait."""
 
     def write(
         self,
@@ -68,6 +80,13 @@ class MemoryStore:
             for change in changes:
                 self._apply(change)
 
+    def uncertain_write(
+        self,
+        changes: Sequence[Change],  # noqa: ARG002 - as in the contract
+    ) -> UncertainWrite | None:
+        """Return None: no write has an unknown result."""
+        return None
+
     def extend(
         self,
         session_id: str,
@@ -75,6 +94,7 @@ class MemoryStore:
         changes: Iterable[Change],
         *,
         sync: bool = True,  # noqa: ARG002 - nothing to sync
+        latest_us: int | None = None,
     ) -> bool:
         """Apply `changes` if the session has not grown."""
         consumed = list(changes)
@@ -82,14 +102,20 @@ class MemoryStore:
             record = self._records.get(session_id)
             if (record.session.last_seq if record else 0) != after:
                 return False
+            was_us = record.session.updated_us if record else 0
             for change in consumed:
                 self._apply(change)
+            if latest_us is not None and session_id in self._records:
+                record = self._records[session_id]
+                now = record.session
+                bounded_us = max(was_us, now.created_us, min(now.updated_us, latest_us))
+                record.session = replace(now, updated_us=bounded_us)
             return True
 
     def apply_pending(
         self,
         token: str,
-        changes: Iterable[Change],
+        changes: Iterable[PendingChange],
         *,
         timeout: float | None = None,  # noqa: ARG002 - there are no other writers
     ) -> list[str]:
@@ -97,7 +123,8 @@ class MemoryStore:
         consumed = list(changes)
         with self._lock:
             done, self._applied[token] = self._applied.get(token, 0), len(consumed)
-            problems = [self._apply_one_pending(change) for change in consumed[done:]]
+            due = not_applied(self, consumed[done:])
+            problems = [self._apply_one_pending(change) for change in due if change is not None]
             return [problem for problem in problems if problem]
 
     def _apply_one_pending(self, change: Change) -> str | None:
@@ -177,6 +204,11 @@ class MemoryStore:
         agents = [session.agent for session in self.sessions(page)]
         commands = (it.command for it in agents if _fold_ascii(it.identity) in wanted)
         return list(dict.fromkeys(filter(None, commands)))
+
+    def agent_traits(self, release: str) -> frozenset[AgentTrait]:
+        """Return the traits of a release of an agent."""
+        with self._lock:
+            return frozenset(trait for name, trait in self._traits if name == release)
 
     def imported(self) -> Iterator[ImportedSession]:
         """Yield the sessions that have an origin."""
@@ -335,20 +367,13 @@ class MemoryStore:
             case _:
                 self._apply_rare(change)
 
-    def _apply_rare(self, change: Forked | Deleted | Archived | Imported | Truncated) -> None:
+    def _apply_rare(
+        self,
+        change: Forked | Deleted | Archived | Imported | Truncated | AgentSaved | AgentObserved,
+    ) -> None:
         match change:
             case Forked():
                 self._fork(change)
-            case Deleted():
-                record = self._records.get(change.session_id)
-                if record:
-                    record.session = replace(record.session, deleted_us=change.at_us)
-            case Archived():
-                record = self._records.get(change.session_id)
-                if record:
-                    since_us = record.session.archived_us or change.at_us
-                    archived_us = since_us if change.is_archived else None
-                    record.session = replace(record.session, archived_us=archived_us)
             case Imported():
                 record = self._get_or_create(change.session_id, change.at_us)
                 record.session = replace(record.session, origin=change.origin)
@@ -356,6 +381,12 @@ class MemoryStore:
                 record = self._get(change.session_id)
                 del record.entries[change.until_seq :]
                 record.session = replace(record.session, last_seq=len(record.entries))
+            case AgentObserved():
+                self._traits.add((change.release, change.trait))
+            case _:
+                record = self._records.get(change.session_id)
+                if record:
+                    record.session = _mark(record.session, change)
 
     def _fork(self, forked: Forked) -> None:
         parent = self._get(forked.parent_id)
@@ -412,6 +443,8 @@ class MemoryStore:
         record.session = replace(record.session, **known, deleted_us=None)
         if was not in {UNKNOWN_TO_AGENT, record.session.agent_session_id}:
             record.former_agent_ids.add(was)
+        if was != record.session.agent_session_id:
+            record.session = replace(record.session, saved_turns=0)
 
     @staticmethod
     def _count(record: _Record, counted: Counted) -> None:
@@ -471,6 +504,7 @@ def _matches(session: Session, page: Page) -> bool:
         and (not page.archived or session.archived_us is not None)
         and page.deleted is (session.deleted_us is not None)
         and (page.with_unopened or not session.is_unopened)
+        and (session.turns > 0 or not page.prompted)
     )
 
 
@@ -497,3 +531,15 @@ def _sum(sessions: list[Session]) -> SessionTotals:
         turns=sum(session.turns for session in sessions),
         messages=sum(session.messages for session in sessions),
     )
+
+
+def _mark(session: Session, change: Deleted | Archived | AgentSaved) -> Session:
+    """Return a session after a change of one of its marks."""
+    match change:
+        case Deleted():
+            return replace(session, deleted_us=change.at_us)
+        case Archived():
+            since_us = session.archived_us or change.at_us
+            return replace(session, archived_us=since_us if change.is_archived else None)
+        case AgentSaved():
+            return replace(session, saved_turns=session.turns)

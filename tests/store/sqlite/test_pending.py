@@ -7,32 +7,39 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import cast
+from typing import cast, get_args
 from zlib import crc32
 
 import apsw
 import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from msgspec.structs import replace
 
 from rekindle.composition import open_store
 from rekindle.errors import SessionNotFound, StoreError, StoreUnavailable
 from rekindle.model import (
     AgentIdentity,
+    AgentObserved,
+    AgentSaved,
+    AgentTrait,
     Archived,
     Change,
     Counted,
     Deleted,
     EntryBatch,
     Forked,
+    Imported,
     Kind,
     Opened,
+    Origin,
     Page,
     Side,
     Titled,
     TitleSource,
+    Truncated,
 )
-from rekindle.store.base import Store
+from rekindle.store.base import Store, UncertainWrite
 from rekindle.store.sqlite import pending as module
 from rekindle.store.sqlite.filelock import FileLock
 from rekindle.store.sqlite.files import pending_files
@@ -77,6 +84,86 @@ def test_pending_changes_are_applied_once(store: Store) -> None:
     store.forget_pending("t")
     assert store.apply_pending("t", [batch(b"5")]) == []
     assert lines(store)[-1] == b"5"
+
+
+UNCERTAIN: list[Change] = [
+    Counted(session_id="s", at_us=1, turns=1, messages=1),
+    batch(b"1", b"2"),
+    batch(b"3", session="other"),
+]
+
+
+@pytest.mark.parametrize("is_applied", [False, True])
+@pytest.mark.parametrize(("number", "after"), [(1, 1), (2, 0)])
+def test_an_uncertain_write_is_applied_once(
+    store: Store, number: int, after: int, *, is_applied: bool
+) -> None:
+    found = UNCERTAIN[number]
+    assert isinstance(found, EntryBatch)
+    mark = UncertainWrite.of(UNCERTAIN, found, after)
+    assert mark
+    store.write([batch(b"before")])
+    if is_applied:
+        store.write(UNCERTAIN)
+    for _ in range(2):
+        assert store.apply_pending("t", [mark, *UNCERTAIN, batch(b"4")]) == []
+    assert lines(store) == [b"before", b"1", b"2", b"4"]
+    assert lines(store, "other") == [b"3"]
+    assert store.session("s").turns == 1
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        batch(b"1", b"x"),
+        batch(b"1"),
+        batch(b"1", b"2", at_us=2),
+        replace(batch(b"1", b"2"), side=Side.CLIENT),
+        replace(batch(b"1", b"2"), kind=Kind.ECHO),
+    ],
+)
+def test_another_write_is_not_mistaken_for_the_uncertain_one(
+    store: Store, written: EntryBatch
+) -> None:
+    expected = batch(b"1", b"2")
+    mark = UncertainWrite.of([expected], expected, 0)
+    assert mark
+    store.write([written])
+    store.apply_pending("t", [mark, expected])
+    assert lines(store)[-2:] == [b"1", b"2"]
+    assert len(lines(store)) == written.count + 2
+
+
+def test_an_uncertain_fork_is_recognised_by_its_session(store: Store) -> None:
+    store.write([batch(b"1")])
+    fork = Forked(session_id="fork", at_us=2, parent_id="s", until_seq=1)
+    counted = Counted(session_id="fork", at_us=2, turns=1)
+    mark = UncertainWrite.of([fork, counted], None, 0)
+    assert mark
+    for token in ("one", "two"):
+        store.apply_pending(token, [mark, fork, counted])
+    assert lines(store, "fork") == [b"1"]
+    assert store.session("fork").turns == 1
+
+
+def test_a_write_without_entries_needs_no_mark() -> None:
+    assert UncertainWrite.of([Opened(session_id="s", at_us=1)], None, 0) is None
+
+
+def test_a_change_that_cannot_be_encoded_keeps_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    title = Titled(session_id="s", at_us=1, source=TitleSource.USER, title="\ud800")
+    changes: list[Change] = [batch(b"1"), title, batch(b"2")]
+    mark = UncertainWrite.of(changes, batch(b"1"), 0)
+    assert mark
+    waiting = PendingFile(path)
+    assert len(waiting.add([mark, *changes, batch(b"3")])) == 1
+    with SqliteStore(path) as store:
+        store.write([batch(b"1"), batch(b"2")])
+        store.apply_pending("t", waiting.changes())
+        assert lines(store) == [b"1", b"2", b"3"]
+    assert [info.sessions for info in pending_infos(path)] == [frozenset({"s"})]
+    waiting.remove()
 
 
 def test_an_invalid_change_does_not_stop_the_others(store: Store) -> None:
@@ -148,7 +235,26 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
     st.builds(Deleted, session_id=WORDS, at_us=TIMES),
     st.builds(Archived, session_id=WORDS, at_us=TIMES, is_archived=st.booleans()),
     st.builds(Forked, session_id=WORDS, at_us=TIMES, parent_id=WORDS, until_seq=st.integers(0, 9)),
+    st.builds(Truncated, session_id=WORDS, at_us=TIMES, until_seq=st.integers(0, 9)),
+    st.builds(
+        Imported,
+        session_id=WORDS,
+        at_us=TIMES,
+        origin=st.builds(Origin, tool=WORDS, path=WORDS, entries=st.integers(0, 9)),
+    ),
+    st.builds(AgentSaved, session_id=WORDS, at_us=TIMES),
+    st.builds(
+        AgentObserved,
+        session_id=WORDS,
+        at_us=TIMES,
+        release=WORDS,
+        trait=st.sampled_from(AgentTrait),
+    ),
 )
+
+
+def test_every_change_can_wait_in_a_pending_file() -> None:
+    assert {*get_args(Change), UncertainWrite} == set(module._TAGS)  # noqa: SLF001
 
 
 @pytest.fixture(scope="module")

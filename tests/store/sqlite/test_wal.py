@@ -6,9 +6,10 @@ from threading import Thread
 
 import apsw
 import pytest
+from failing_disk import WAL, copy_after_kill, failing_disk
 from hypothesis import given, settings, strategies as st
 
-from rekindle.errors import StoreDamaged
+from rekindle.errors import StoreDamaged, StoreUnavailable
 from rekindle.store.sqlite import wal
 from rekindle.store.sqlite.inspect import is_store
 from rekindle.store.sqlite.quarantine import is_damaged, recover
@@ -106,6 +107,37 @@ def test_commits_after_a_torn_one_are_not_damage(store_in_wal: Original, tmp_pat
         with SqliteStore(path) as store:
             store.write([chunks("ses_1", n, 1)])
             assert not hides_commits(store._db, path)  # noqa: SLF001
+
+
+def test_a_damaged_checksum_before_the_last_commit_is_detected(
+    store_in_wal: Original, tmp_path: Path
+) -> None:
+    log = store_in_wal.files["-wal"]
+    path = with_wal(store_in_wal, flipped(log, commits(log)[-2] + 18), tmp_path / "x")
+    with pytest.raises(StoreDamaged, match="its log"):
+        SqliteStore(path)
+
+
+def test_failed_commits_of_decreasing_size_are_not_damage(tmp_path: Path) -> None:
+    (folder := tmp_path / "store").mkdir()
+    path = folder / "s.db"
+    with (
+        failing_disk() as disk,
+        SqliteStore(path) as one,
+        SqliteStore(path) as two,
+        SqliteStore(path) as three,
+    ):
+        for store, name in ((one, "ses_1"), (two, "ses_2"), (three, "ses_3")):
+            store.write([chunks(name, 1, 1)], sync=True)
+        disk.faults = {("sync", WAL)}
+        for store, name, count in ((one, "ses_1", 4000), (two, "ses_2", 2000)):
+            with pytest.raises(StoreUnavailable):
+                store.write([chunks(name, 2, count)], sync=True)
+        disk.faults = set()
+        three.write([chunks("ses_3", 2, 1)], sync=True)
+        for found in (path, copy_after_kill(path, tmp_path / "after")):
+            with SqliteStore(found) as store:
+                assert [store.session(f"ses_{n}").last_seq for n in (1, 2, 3)] == [1, 1, 2]
 
 
 def test_a_wal_with_active_writers_is_not_damage(tmp_path: Path) -> None:

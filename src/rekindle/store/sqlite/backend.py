@@ -44,11 +44,11 @@ class SqliteBackend:
                 raise
         return store
 
-    def open_pending(self) -> PendingChanges:
+    def open_pending(self, token: str) -> PendingChanges:
         """Create a pending file."""
         from rekindle.store.sqlite.pending import PendingFile  # noqa: PLC0415 - seldom needed
 
-        return PendingFile(self._path)
+        return PendingFile(self._path, token)
 
     def pending(self) -> list[PendingInfo]:
         """Return the pending files of all processes."""

@@ -8,6 +8,9 @@ applied once, whichever process is killed at any moment.
 The file starts with a magic line. Each change follows as its length, a checksum, and its data. The
 last one may be torn; then no client has seen it. If a change is damaged and others follow, the
 others are applied, the loss is reported, and the file is kept under another name for the user.
+
+A write whose result is unknown has a mark before its changes (see `UncertainWrite`). If the store
+has the changes already, they are not applied.
 """
 
 import os
@@ -25,19 +28,32 @@ import msgspec
 
 from rekindle.errors import StoreError, StoreUnavailable
 from rekindle.model import (
+    AgentObserved,
+    AgentSaved,
     Archived,
     Change,
     Counted,
     Deleted,
     EntryBatch,
     Forked,
+    Imported,
     Opened,
     Titled,
+    Truncated,
 )
-from rekindle.store.base import PendingInfo, Reporter, Store
+from rekindle.store.base import (
+    PendingChange,
+    PendingInfo,
+    ReadableStore,
+    Reporter,
+    Store,
+    UncertainWrite,
+    not_applied,
+)
 from rekindle.store.sqlite.filelock import FileLock, is_held
 from rekindle.store.sqlite.files import make_private_file, pending_files, pending_path
 from rekindle.store.sqlite.schema import Database
+from rekindle.store.sqlite.wal import wal_path
 
 MAGIC = b"rekindle pending 1\n"
 
@@ -49,7 +65,7 @@ _ATTEMPTS = 3
 _encode = msgspec.msgpack.Encoder().encode
 _decode_pair = msgspec.msgpack.Decoder(tuple[str, msgspec.Raw]).decode
 # The tags are stored in pending files, so they never change, even if a class is renamed.
-_TAGS: dict[type[Change], str] = {
+_TAGS: dict[type[PendingChange], str] = {
     EntryBatch: "Stretch",
     Opened: "Opened",
     Titled: "Titled",
@@ -57,17 +73,24 @@ _TAGS: dict[type[Change], str] = {
     Deleted: "Deleted",
     Archived: "Archived",
     Forked: "Forked",
+    Imported: "Imported",
+    Truncated: "Truncated",
+    AgentSaved: "AgentSaved",
+    AgentObserved: "AgentObserved",
+    UncertainWrite: "Uncertain",
 }
-_decode: dict[str, Callable[[Any], Change]] = {
+_decode: dict[str, Callable[[Any], PendingChange]] = {
     tag: msgspec.msgpack.Decoder(kind).decode for kind, tag in _TAGS.items()
 }
+# Has no effect, and keeps the place of a change that cannot be encoded.
+_NOTHING = UncertainWrite(session_id="", at_us=0, changes=0)
 # The first bytes of a change: an array of two, whose first element is a short string.
 _PREFIXES = [b"\x92" + _encode(tag) for tag in _TAGS.values()]
 _PREFIX = re.compile(b"|".join(map(re.escape, _PREFIXES)))
 _MAX_PREFIX = max(map(len, _PREFIXES))
 _READ_BYTES = 1 << 20
 
-_APPLIED = "select taken from pending where token = ?"
+_APPLIED = "select taken, at_us from pending where token = ?"
 _REMEMBER = "insert or replace into pending values (?, ?, ?)"
 _PURGED = """
     select deleted_us from session
@@ -78,14 +101,18 @@ _PURGED = """
 class PendingFile:
     """The pending file of one process. Its methods raise OSError."""
 
-    def __init__(self, store: Path) -> None:
-        self.token = os.urandom(16).hex()
+    def __init__(self, store: Path, token: str | None = None) -> None:
+        self.token = token or os.urandom(16).hex()
         self.path = pending_path(store, self.token)
         self.entries = 0
         self._lock = self._create()
         self._fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         self._is_name_synced = False
         self._end = 0
+        # The entries before these are in the WAL, perhaps not synced. Otherwise a crash of the
+        # machine could keep the later ones and lose the earlier ones.
+        with suppress(OSError):
+            _sync_file(wal_path(store))
         try:
             self._write(MAGIC)
         except OSError:
@@ -107,7 +134,7 @@ class PendingFile:
             lock.close()
         raise OSError(f"{self.path} is removed as soon as it is made")
 
-    def add(self, changes: Sequence[Change]) -> list[str]:
+    def add(self, changes: Sequence[PendingChange]) -> list[str]:
         """Append changes, all or none; return why some of them can never be applied."""
         wrong: list[str] = []
         records: list[bytes] = []
@@ -116,6 +143,7 @@ class PendingFile:
             try:
                 records.append(_encode_record(change))
             except (ValueError, OverflowError) as error:
+                records.append(_encode_record(_NOTHING))
                 wrong.append(repr(error))
             else:
                 entries += change.count if isinstance(change, EntryBatch) else 0
@@ -139,7 +167,7 @@ class PendingFile:
         """Make the changes survive a crash of the machine."""
         os.fsync(self._fd)
         if not self._is_name_synced:
-            _sync_folder(self.path)
+            _sync_file(self.path.parent)
             self._is_name_synced = True
 
     @property
@@ -147,7 +175,7 @@ class PendingFile:
         """Whether there are no changes."""
         return self._end == len(MAGIC)
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Iterator[PendingChange]:
         """Yield all changes, from the first. The file may have lost its name since."""
         return _changes_in(self._fd, self.path)
 
@@ -186,15 +214,23 @@ def apply_abandoned(path: Path, store: Store, report: Reporter) -> None:
 
 
 def apply_once(
-    db: Database, token: str, changes: Iterable[Change], apply: Callable[[Change], None]
+    store: ReadableStore,
+    db: Database,
+    token: str,
+    changes: Iterable[PendingChange],
+    apply: Callable[[Change], None],
 ) -> list[str]:
-    """Implement `Store.apply_pending`. Call it inside a transaction."""
+    """Implement `Store.apply_pending`. Call it inside a transaction of the store on `db`."""
     rows = db.execute(_APPLIED, (token,)).fetchall()
-    applied, at_us = rows[0][0] if rows else 0, 0
+    before, at_us = rows[0] if rows else (0, 0)
+    applied = before
     wrong: list[str] = []
     purged: dict[str, int] = {}
-    for change in islice(changes, applied, None):
-        applied, at_us, id_ = applied + 1, change.at_us, change.session_id
+    for change in not_applied(store, islice(changes, before, None)):
+        applied += 1
+        if change is None:
+            continue
+        at_us, id_ = change.at_us, change.session_id
         try:
             if id_ not in purged:
                 found = db.execute(_PURGED, (id_,)).fetchall()
@@ -205,7 +241,7 @@ def apply_once(
             raise
         except Exception as error:  # noqa: BLE001 - one bad change must not stop the others
             wrong.append(repr(error))
-    if at_us:
+    if applied > before:
         db.execute(_REMEMBER, (token, applied, at_us))
     return wrong
 
@@ -227,7 +263,8 @@ def _info(file: Path) -> PendingInfo | None:
     entries, sessions, problem = 0, set[str](), ""
     try:
         for change in _changes_in(fd, file):
-            sessions.add(change.session_id)
+            if not isinstance(change, UncertainWrite):
+                sessions.add(change.session_id)
             entries += change.count if isinstance(change, EntryBatch) else 0
     except (StoreError, OSError) as error:
         problem = str(error)
@@ -252,7 +289,7 @@ def _apply_file(file: Path, store: Store, report: Reporter) -> None:
             os.close(fd)
         if wrong or damaged:
             kept = file.rename(file.with_name(file.name + _DAMAGED))
-            _sync_folder(kept)
+            _sync_file(kept.parent)
             number = len(wrong) + len(damaged)
             places = "1 place" if number == 1 else f"{number} places"
             report(f"not all that waited could be recorded: {kept} is damaged in {places}")
@@ -264,12 +301,12 @@ def _apply_file(file: Path, store: Store, report: Reporter) -> None:
         store.forget_pending(token)
 
 
-def _encode_record(change: Change) -> bytes:
+def _encode_record(change: PendingChange) -> bytes:
     data = _encode((_TAGS[type(change)], change))
     return _HEAD.pack(len(data), zlib.crc32(data)) + data
 
 
-def _changes_in(fd: int, path: Path, damaged: list[int] | None = None) -> Iterator[Change]:
+def _changes_in(fd: int, path: Path, damaged: list[int] | None = None) -> Iterator[PendingChange]:
     """Yield the intact changes of a file; add the offsets of damaged ones to `damaged`.
 
     Raises StoreError if the file has another format.
@@ -317,7 +354,7 @@ def _next_intact(fd: int, after: int, size: int) -> int | None:
     return None
 
 
-def _decode_change(data: bytes, path: Path) -> Change:
+def _decode_change(data: bytes, path: Path) -> PendingChange:
     try:
         kind, fields = _decode_pair(data)
         return _decode[kind](fields)
@@ -328,11 +365,12 @@ def _decode_change(data: bytes, path: Path) -> Change:
 def _remove(file: Path) -> None:
     file.unlink(missing_ok=True)
     # Synced before the count of applied changes is removed: a crash must not bring the file back.
-    _sync_folder(file)
+    _sync_file(file.parent)
 
 
-def _sync_folder(file: Path) -> None:
-    fd = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC)
+def _sync_file(path: Path) -> None:
+    """Sync a file, or the names in a folder."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
     finally:

@@ -2,7 +2,8 @@
 
 The old file has no name any more, but a process that has it open can still read it. A commit that
 was made while a damaged store was being quarantined may be in the new store or not. The writer got
-an error, and repeats it. So the new store must not have it.
+an error, and writes it again, unless the new store has it (see `UncertainWrite`). So it is not
+brought into the new store from the old file.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +11,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from rekindle.model import (
     Change,
@@ -21,8 +22,7 @@ from rekindle.model import (
     Session,
     TitleSource,
 )
-from rekindle.store.sqlite import sql
-from rekindle.store.sqlite.schema import Database, place, seq_at
+from rekindle.store.sqlite.schema import seq_at
 
 if TYPE_CHECKING:
     from rekindle.store.sqlite.store import SqliteStore
@@ -31,38 +31,23 @@ if TYPE_CHECKING:
 class UncertainCommit(Struct, frozen=True):
     """A commit to a store that was replaced meanwhile."""
 
-    batches: list[tuple[str, int, bytes]]
-    """The session, first seq and data of each batch of entries."""
+    batches: list[tuple[str, int]]
+    """The session and first seq of each batch of entries."""
     counted: list[Counted]
 
     @classmethod
     def of(cls, changes: Sequence[Change], ends: Mapping[str, int]) -> Self:
         """Return the commit of `changes`. `ends` are the places after it by session id."""
-        left, batches = dict(ends), list[tuple[str, int, bytes]]()
+        left, batches = dict(ends), list[tuple[str, int]]()
         for change in reversed(changes):
             if isinstance(change, EntryBatch):
                 left[change.session_id] -= change.count
-                seq = seq_at(left[change.session_id])
-                batches.append((change.session_id, seq, change.data))
+                batches.append((change.session_id, seq_at(left[change.session_id])))
         return cls(batches, [change for change in changes if isinstance(change, Counted)])
 
     def first_seq(self, session_id: str) -> int | None:
         """Return the first seq that the commit wrote to a session."""
-        return min((seq for id_, seq, _ in self.batches if id_ == session_id), default=None)
-
-    def remove_from(self, db: Database) -> None:
-        """Remove the recovered part of the commit from a new store."""
-        removed = [batch for batch in self.batches if _remove(db, *batch)]
-        for change in self.counted if removed else ():
-            back = replace(change, turns=-change.turns, messages=-change.messages)
-            db.execute(sql.COUNT, asdict(back))
-
-
-def _remove(db: Database, session_id: str, seq: int, data: bytes) -> bool:
-    for (key,) in db.execute("select key from session where id = ?", (session_id,)).fetchall():
-        db.execute("delete from stretch where place = ? and data = ?", (place(key, seq), data))
-        return db.changes() > 0
-    return False
+        return min((seq for id_, seq in self.batches if id_ == session_id), default=None)
 
 
 class ReplacedSqliteStore:

@@ -21,6 +21,7 @@ import apsw
 from rekindle.errors import SessionAmbiguous, SessionNotFound, StoreDamaged, StoreUnavailable
 from rekindle.model import (
     ACTIVITY,
+    AgentTrait,
     Change,
     Entry,
     EntryBatch,
@@ -32,7 +33,13 @@ from rekindle.model import (
     SessionStatus,
     TitleSource,
 )
-from rekindle.store.base import ImportedSession, StoreHooks, belong_to_first
+from rekindle.store.base import (
+    ImportedSession,
+    PendingChange,
+    StoreHooks,
+    UncertainWrite,
+    belong_to_first,
+)
 from rekindle.store.sqlite import sql
 from rekindle.store.sqlite.codec import (
     Row,
@@ -47,10 +54,10 @@ from rekindle.store.sqlite.connection import (
     open_for_writing,
     translate_errors,
 )
-from rekindle.store.sqlite.filelock import FileLock, note_in
+from rekindle.store.sqlite.filelock import StoreLock, note_in
 from rekindle.store.sqlite.files import FileIdentity, index_path, live_folder, lock_path
 from rekindle.store.sqlite.leases import Leases
-from rekindle.store.sqlite.schema import place, places
+from rekindle.store.sqlite.schema import place, places, seq_at
 from rekindle.store.sqlite.writer import Writer
 
 if TYPE_CHECKING:
@@ -85,7 +92,7 @@ class SqliteStore:
         with translate_errors(path):
             self._db: Any = open_for_writing(path, timeout) if create else open_for_reading(path)
             self._identity = FileIdentity(path)
-        self._lock: FileLock | None = None
+        self._lock: StoreLock | None = None
         self._writer = Writer(self._db)
         self._leases = Leases(self._db, live_folder(path))
 
@@ -102,27 +109,40 @@ class SqliteStore:
                 except apsw.ConstraintError:
                     # Another process has appended to the session: find its end again.
                     self._commit(changes, sync=sync, timeout=wait)
-        except (apsw.Error, OSError) as error:
+        except (apsw.Error, OSError, UnicodeEncodeError, OverflowError) as error:
             raise as_store_error(error, self._path) from error
 
+    def uncertain_write(self, changes: Sequence[Change]) -> UncertainWrite | None:
+        """Return how to recognise changes that may have been written."""
+        # If a sync fails, SQLite reports a failed commit. The commit is in the WAL nevertheless,
+        # and SQLite finds it there when the file is opened after all its users have ended.
+        batch, start = self._writer.last or (None, 1)
+        return UncertainWrite.of(changes, batch, seq_at(start) - 1)
+
     def extend(
-        self, session_id: str, after: int, changes: Iterable[Change], *, sync: bool = True
+        self,
+        session_id: str,
+        after: int,
+        changes: Iterable[Change],
+        *,
+        sync: bool = True,
+        latest_us: int | None = None,
     ) -> bool:
         """Apply `changes` if no other process has appended to the session."""
         with self._appending(sync=sync):
             is_as_expected = self._writer.last_seq(session_id) == after
-            self._writer.apply_all(changes if is_as_expected else ())
+            self._writer.apply_all(changes if is_as_expected else (), latest_us)
             self._execute(sql.REVISE, (session_id,))
         return is_as_expected
 
     def apply_pending(
-        self, token: str, changes: Iterable[Change], *, timeout: float | None = None
+        self, token: str, changes: Iterable[PendingChange], *, timeout: float | None = None
     ) -> list[str]:
         """Apply pending changes that were not applied before."""
         from rekindle.store.sqlite.pending import apply_once  # noqa: PLC0415 - seldom needed
 
         with self._appending(timeout):
-            return apply_once(self._db, token, changes, self._writer.apply)
+            return apply_once(self, self._db, token, changes, self._writer.apply)
 
     def forget_pending(self, token: str) -> None:
         """Forget how many changes were applied."""
@@ -191,6 +211,13 @@ class SqliteStore:
         asked = json.dumps([identity for identity in identities if identity])
         rows = self._query(sql.AGENT_COMMANDS, {"identities": asked})
         return [tuple(json.loads(command)) for (command,) in rows]
+
+    def agent_traits(self, release: str) -> frozenset[AgentTrait]:
+        """Return the traits of a release of an agent."""
+        rows = self._query("select trait from agent_trait where release = ?", (release,))
+        known = {trait.value for trait in AgentTrait}
+        # A newer Rekindle may have recorded others.
+        return frozenset(AgentTrait(trait) for (trait,) in rows if trait in known)
 
     def imported(self) -> Iterator[ImportedSession]:
         """Yield the sessions that have an origin."""
@@ -345,9 +372,6 @@ class SqliteStore:
 
             commit = UncertainCommit.of(*former.uncertain)
             self._hooks.on_replaced(ReplacedSqliteStore(former, commit), self)
-            if commit.batches:
-                with self.writing() as db:
-                    commit.remove_from(db)
         self._leases.inherit(former._leases)
 
     def own_leases(self) -> dict[str, LeaseHolder]:
@@ -379,13 +403,14 @@ class SqliteStore:
     # -- writing ------------------------------------------------------------------------
 
     @property
-    def lock(self) -> FileLock:
+    def lock(self) -> StoreLock:
         """The lock that writers take in turn."""
         if self._lock is None:
-            self._lock = FileLock(lock_path(self._path))
+            self._lock = StoreLock(lock_path(self._path))
         return self._lock
 
     def _commit(self, changes: Sequence[Change], *, sync: bool, timeout: float) -> None:
+        self._writer.last = None
         self._set_sync(sync=sync)
         self._db.set_busy_timeout(int(timeout * 1000))
         is_held = self.lock.acquire(0)

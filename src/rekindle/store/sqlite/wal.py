@@ -8,7 +8,7 @@ described in https://sqlite.org/fileformat2.html. Nothing is changed here.
 import os
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 import apsw
@@ -68,8 +68,9 @@ def committed_pages(fd: int) -> tuple[dict[int, int], int]:
 def hides_commits(db: Database, path: Path) -> bool:
     """Return whether the WAL has commits after the place where SQLite assumes its end.
 
-    A torn last commit does not count: its writer was stopped. While other processes write, there
-    may be a commit that SQLite does not know yet, so SQLite is asked again.
+    A torn last commit does not count: its writer was stopped. Commits that failed do not count
+    either. While other processes write, there may be a commit that SQLite does not know yet, so
+    SQLite is asked again.
     """
     with _opened(wal_path(path)) as fd:
         if fd is None or os.fstat(fd).st_size < _HEADER + _FRAME:
@@ -122,8 +123,20 @@ def _has_commits_after(fd: int, frames: int) -> bool:
     if bad is None:
         # All are valid, so SQLite would know them: a commit is under way, or the WAL was restarted.
         return False
-    sound = (mark for mark in marks if mark == bad or _is_valid(fd, wal, mark))
-    return len(list(islice(sound, 2))) > 1
+    return any(
+        _is_followed(fd, wal, one) and _is_valid(fd, wal, next_one)
+        for one, next_one in pairwise(marks)
+    )
+
+
+def _is_followed(fd: int, wal: _Wal, at: int) -> bool:
+    """Return whether the next frame was written after this one.
+
+    Otherwise it is left from a commit that failed: the next commit has overwritten only a part.
+    """
+    after = at + _FRAME
+    # The checksum in this frame may itself be damaged.
+    return _is_valid(fd, wal, after) or _is_valid(fd, wal, after, _expected_checksum(fd, wal, at))
 
 
 def _may_continue(fd: int, wal: _Wal, frames: int) -> bool:
@@ -165,12 +178,19 @@ def _read_wal(fd: int) -> _Wal | None:
     return None
 
 
-def _is_valid(fd: int, wal: _Wal, at: int) -> bool:
-    before = os.pread(fd, 8, at - _FRAME + 16) if at > _HEADER else wal.first_checksum
+def _is_valid(fd: int, wal: _Wal, at: int, before: bytes | None = None) -> bool:
+    """Return whether a frame has the right checksum, after that of the frame before."""
     frame = os.pread(fd, _FRAME, at)
     if len(frame) < _FRAME or frame[8:16] != wal.salts:
         return False
-    return _checksum(before, frame[:8] + frame[24:], wal.byte_order) == frame[16:24]
+    return _expected_checksum(fd, wal, at, before) == frame[16:24]
+
+
+def _expected_checksum(fd: int, wal: _Wal, at: int, before: bytes | None = None) -> bytes:
+    if before is None:
+        before = os.pread(fd, 8, at - _FRAME + 16) if at > _HEADER else wal.first_checksum
+    frame = os.pread(fd, _FRAME, at)
+    return _checksum(before, frame[:8] + frame[24:], wal.byte_order)
 
 
 def _checksum(before: bytes, data: bytes, order: str) -> bytes:
