@@ -1,7 +1,7 @@
 """Kill an agent at five moments, restore its session, and count the turns that the model is shown.
 
-In the worst case, the agent has saved a part of the turns: it restores its session with success, and
-lacks the others. So each session has two turns, a clean restart, and two more turns before the
+In the worst case, the agent has saved a part of the turns: it restores its session with success,
+and lacks the others. So each session has two turns, a clean restart, and two more turns before the
 kill. Only the request that the model receives with the next prompt counts: it must have the prompt
 and the answer of each completed turn once, in the agent's own history or in a text of Rekindle.
 

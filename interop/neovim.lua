@@ -42,8 +42,9 @@ local function run()
     opts = { log_level = "DEBUG" },
   })
   local chat = require("codecompanion").chat({ auto_submit = false })
-  wait("connection", function()
-    return chat.acp_connection and chat.acp_connection:is_ready()
+  -- CodeCompanion creates a session with each chat. People are too slow to be faster than that.
+  wait("session", function()
+    return chat.acp_connection and chat.acp_connection.session_id ~= nil
   end)
   if vim.env.INTEROP_RESUME then
     vim.ui.select = function(choices, _, on_choice)
@@ -51,8 +52,9 @@ local function run()
     end
     local resume = require("codecompanion.interactions.chat.slash_commands.builtin.resume")
     assert(resume.enabled(chat))
+    local created = chat.acp_connection.session_id
     resume.new({ Chat = chat, config = {}, context = {} }):execute()
-    assert(chat.acp_connection.session_id, "no session was resumed")
+    assert(chat.acp_connection.session_id ~= created, "no other session was resumed")
   end
   local is_done = false
   vim.api.nvim_create_autocmd("User", {

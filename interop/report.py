@@ -196,7 +196,7 @@ def _has(result: Result) -> str:
         told = [
             _HANDOVERS[step]
             for step in _HANDOVERS
-            if any(item[step].remark == "told" for item in behind)
+            if any(step in item and item[step].remark == "told" for item in behind)
         ]
         return f"all of it; told the record {', '.join(told)}" if told else "all of it"
     failing = dict.fromkeys(

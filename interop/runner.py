@@ -184,7 +184,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
-        chosen = [scenario for scenario in SCENARIOS if scenario in scenarios]
+        chosen: list[ScenarioName] = [name for name in SCENARIOS if name in scenarios]
         outcome = run_agent(agent_named(name), chosen, partial(print, flush=True))
     finally:
         kill_descendants()

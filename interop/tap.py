@@ -47,7 +47,7 @@ def main() -> None:
     path, *command = sys.argv[1:]
     log = _Log(path)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+        signal.signal(signal.SIGTERM, lambda _number, _frame: child.terminate())
         Thread(target=_feed, args=(child, log), daemon=True).start()
         if child.stdout is not None:
             _forward(child.stdout, sys.stdout.buffer, log, b"< ")

@@ -161,7 +161,7 @@ def _call(asked: str, tools: Iterable[Tool]) -> Reply | None:
     """Return the tool call that a task needs, if any."""
     if found := _FILE.search(asked):
         path = found[1]
-        values = {_PATHS: path, _FILES: path, _COMMANDS: f"cat {path}"}
+        values: Values = {_PATHS: path, _FILES: path, _COMMANDS: f"cat {path}"}
         return _tool_reply(tools, _READING, values)
     if found := _CHANGE.search(asked):
         new, old, path = found.groups()

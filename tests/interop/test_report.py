@@ -46,6 +46,10 @@ def test_failure_with_acpx_is_unexpected() -> None:
     assert not result(forms=forms, acpx={"new": Outcome("failed", "no")}).is_as_expected
 
 
+def test_result_of_one_scenario_is_shown() -> None:
+    assert "| nothing | all of it |" in summary_table([result()])
+
+
 def test_missing_agent_is_not_a_pass() -> None:
     refused = result(not_run="not installed: no matching version", acpx={})
     assert not refused.is_as_expected
