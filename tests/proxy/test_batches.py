@@ -48,10 +48,10 @@ def test_answers_are_collected_in_one_array() -> None:
     other = answer(7)
     assert batches.collect(ONE, [answer(2), other, b"text"]) == [other, b"text"]
     assert batches.collect(TWO, [answer(1)]) == [answer(1)]
-    assert batches
+    assert batches.open
     (array,) = batches.collect(ONE, [answer(1)])
     assert [it["id"] for it in json.loads(array)] == [None, 2, 1]
-    assert not batches
+    assert not batches.open
     assert batches.collect(ONE, [answer(1)]) == [answer(1)]
 
 
@@ -59,7 +59,7 @@ def test_batches_of_a_peer_that_has_exited_are_dropped() -> None:
     batches = OpenBatches()
     batches.add(AGENT, take_apart(batch(1)))
     batches.drop(AGENT)
-    assert not batches
+    assert not batches.open
     batches.drop(AGENT)
     assert batches.collect(AGENT, [answer(1)]) == [answer(1)]
 
@@ -72,7 +72,7 @@ def test_every_answer_is_sent_once(groups: list[list[int]], random: Any) -> None
     answers = [answer(number) for group in groups for number in group]
     random.shuffle(answers)
     sent = [line for it in answers for line in batches.collect(ONE, [it])]
-    assert not batches
+    assert not batches.open
     received = [as_array_line([json_line(it)]) for line in sent for it in json.loads(line)]
     assert sorted(received) == sorted(as_array_line([it]) for it in answers)
     assert sorted(len(json.loads(line)) for line in sent) == sorted(map(len, groups))

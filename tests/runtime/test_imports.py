@@ -77,7 +77,7 @@ OURS_AFTER = {
     "rekindle.transcript.replay_v1",
     "rekindle.transcript.replay_v2",
     "rekindle.proxy.open_requests",
-    "rekindle.proxy.recorded_fields",
+    "rekindle.acp.recorded_fields",
     "rekindle.cli.agent_command",
     "rekindle.proxy.handlers.agent_start",
     "rekindle.proxy.handlers.restore",

@@ -45,14 +45,14 @@ _REQUIRES_ACTION = {"sessionUpdate": "state_update", "state": "requires_action"}
 class AgentMessages:
     """The direction from the agent to the client."""
 
-    def __init__(self, outbox: Outbox, scheduler: FlowScheduler) -> None:
+    def __init__(self, outbox: Outbox, scheduler: FlowScheduler, leaks: LeakGuard) -> None:
         self._outbox = outbox
         self._conn = outbox.conn
         self._journal = outbox.journal
         self._scheduler = scheduler
         self.ended_sessions: list[str] = []
         """Sessions in which the last line ended a turn. The engine empties the list."""
-        self._leaks = LeakGuard()
+        self._leaks = leaks
         self._has_reported_leak = False
 
     def receive(self, line: bytes) -> None:
@@ -141,11 +141,6 @@ class AgentMessages:
             self._state_changed(live, seen)
 
     # -- updates under the id of a wrong session -------------------------------------------
-
-    @property
-    def wake_us(self) -> int | None:
-        """The time at which `release_held` is due, if any update is held."""
-        return self._leaks.deadline_us
 
     def release_held(self) -> None:
         """Accept the updates that were held because they might have been copies."""

@@ -52,30 +52,27 @@ class OpenBatches:
     """The batches of the peers that have requests without an answer."""
 
     def __init__(self) -> None:
-        self._open: dict[Peer, list[_OpenBatch]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._open)
+        self.open: dict[Peer, list[_OpenBatch]] = {}
 
     def add(self, peer: Peer, parts: TakenApart) -> None:
         """Collect the answers to a batch. It must have at least one request."""
         batch = _OpenBatch(list(parts.request_keys), list(parts.errors))
-        self._open.setdefault(peer, []).append(batch)
+        self.open.setdefault(peer, []).append(batch)
 
     def drop(self, peer: Peer) -> None:
         """Forget the batches of a peer that has exited."""
-        self._open.pop(peer, None)
+        self.open.pop(peer, None)
 
     def collect(self, peer: Peer, lines: list[bytes]) -> list[bytes]:
         """Return the lines for a peer with the answers to its batches held back.
 
         An array takes the place of the last answer that a batch has waited for.
         """
-        if peer not in self._open:
+        if peer not in self.open:
             return lines
         kept = [it for line in lines if (it := self._collect_line(peer, line)) is not None]
-        if not self._open[peer]:
-            del self._open[peer]
+        if not self.open[peer]:
+            del self.open[peer]
         return kept
 
     def _collect_line(self, peer: Peer, line: bytes) -> bytes | None:
@@ -83,7 +80,7 @@ class OpenBatches:
         if envelope is None or not envelope.is_response or not isinstance(envelope.id, Raw):
             return line
         key = request_key(envelope.id)
-        batches = self._open[peer]
+        batches = self.open[peer]
         batch = next((it for it in batches if key in it.awaited), None)
         if batch is None:
             return line

@@ -50,6 +50,7 @@ from rekindle.proxy.flow import (
 from rekindle.proxy.flow_scheduler import FlowResult, FlowScheduler, RunningFlow
 from rekindle.proxy.handlers.replay_cursor import send_position
 from rekindle.proxy.journal import Journal, saved_sessions
+from rekindle.proxy.leak_guard import LeakGuard
 from rekindle.proxy.outbox import Outbox
 from rekindle.proxy.step import AGENT, AgentExit, Peer, Step
 
@@ -72,7 +73,8 @@ class Engine:
         self._outbox = Outbox(self._conn, self._journal)
         self._scheduler = FlowScheduler(self._outbox, self)
         self._client = ClientMessages(self._outbox, self._scheduler)
-        self._agent = AgentMessages(self._outbox, self._scheduler)
+        self._leaks = LeakGuard()
+        self._agent = AgentMessages(self._outbox, self._scheduler, self._leaks)
         self._batches = OpenBatches()
         self._has_client = False
 
@@ -89,7 +91,8 @@ class Engine:
         """Process the lines of one read, joined by newlines, from the agent or a client."""
         self._begin(at_us)
         if peer != AGENT:
-            self._agent.release_held()
+            if self._leaks.held:
+                self._agent.release_held()
         elif self._journal.fast_path is not None and self._agent.receive_chunks(lines):
             return self._finish()
         for line in lines.split(b"\n"):
@@ -108,8 +111,8 @@ class Engine:
         """Process the deadlines that have passed."""
         self._begin(at_us)
         self._journal.fast_path = None
-        wake_us = self._agent.wake_us
-        if wake_us is not None and wake_us <= at_us:
+        held_until_us = self._leaks.deadline_us
+        if held_until_us is not None and held_until_us <= at_us:
             self._agent.release_held()
         self._scheduler.tick()
         return self._finish()
@@ -123,7 +126,8 @@ class Engine:
         self._begin(at_us)
         self._journal.fast_path = None
         conn, outbox = self._conn, self._outbox
-        self._agent.release_held()
+        if self._leaks.held:
+            self._agent.release_held()
         conn.agent.exit(exited, at_us)
         self._batches.drop(AGENT)
         for request in conn.requests.answer_for_clients():
@@ -169,9 +173,10 @@ class Engine:
             self._journal.finish()
         if self._scheduler.running:
             step.wake_us = self._scheduler.next_deadline_us
-        if self._agent.wake_us is not None:
-            step.wake_us = min(self._agent.wake_us, step.wake_us or self._agent.wake_us)
-        if self._batches:
+        held_until_us = self._leaks.deadline_us
+        if held_until_us is not None:
+            step.wake_us = min(held_until_us, step.wake_us or held_until_us)
+        if self._batches.open:
             step.to_agent = self._batches.collect(AGENT, step.to_agent)
             for peer, lines in step.to_clients.items():
                 step.to_clients[peer] = self._batches.collect(peer, lines)

@@ -19,6 +19,12 @@ from msgspec import UNSET, Raw, Struct, field
 from rekindle.acp import methods, update_kinds
 from rekindle.acp.jsonrpc import Envelope
 from rekindle.acp.prompt_echo import PromptEcho
+from rekindle.acp.recorded_fields import (
+    recorded_ending,
+    recorded_outcome,
+    recorded_request,
+    recorded_servers,
+)
 from rekindle.jsonvalue import as_array, as_object, as_str, decode, decode_object, encode
 from rekindle.model import (
     AgentSaved,
@@ -36,12 +42,6 @@ from rekindle.proxy.chunk_fast_path import ChunkFastPath
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.open_requests import OpenRequest
-from rekindle.proxy.recorded_fields import (
-    recorded_ending,
-    recorded_outcome,
-    recorded_request,
-    recorded_servers,
-)
 from rekindle.proxy.step import AGENT, Peer, Step
 from rekindle.transcript.preface import UserWords
 from rekindle.transcript.titles import title_from_agent, title_from_prompt

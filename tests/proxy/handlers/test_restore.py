@@ -41,6 +41,20 @@ def test_a_load_that_replays_nothing_is_not_believed() -> None:
     assert sent.call["method"] == "session/new"
 
 
+def test_an_endless_list_does_not_show_a_session() -> None:
+    pair = recorded_session("load", "list")
+    resume(pair)
+    sent = pair.reply("rekindle-1", {})
+    for _ in range(10):
+        sent = pair.wait(0.1)
+    pages = 0
+    while sent.call["method"] == "session/list":
+        pages += 1
+        result = {"sessions": [], "nextCursor": f"page {pages}"}
+        sent = pair.reply(sent.call["id"], result)
+    assert (sent.call["method"], pages) == ("session/new", 20)
+
+
 def test_a_load_that_replays_late_is_believed() -> None:
     pair = recorded_session("load")
     resume(pair)

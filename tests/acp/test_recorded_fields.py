@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from rekindle.jsonvalue import encode
-from rekindle.proxy.recorded_fields import (
+from rekindle.acp.recorded_fields import (
     recorded_ending,
     recorded_outcome,
     recorded_request,
     recorded_servers,
 )
+from rekindle.jsonvalue import encode
 
 SECRET = "hunter2-hunter2"  # noqa: S105 - it must not be recorded
 
