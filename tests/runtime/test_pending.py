@@ -247,6 +247,31 @@ def test_later_changes_do_not_overtake_those_in_memory(path: Path, report_log: R
     assert recorded(path) == [b"1", b"2", b"3"]
 
 
+def test_changes_that_moved_to_the_file_leave_their_room_in_memory(
+    path: Path, report_log: ReportLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_full = [True, False]
+
+    def open_file(token: str) -> PendingFile:
+        if is_full.pop(0):
+            raise OSError(errno.ENOSPC, "no room")
+        return PendingFile(path, token)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no room")
+
+    titled = [Titled(session_id="s", at_us=1, source=TitleSource.USER, title="a")]
+    waiting = write_buffer.WriteBuffer(open_file, report_log)
+    waiting.add([*batch(b"1" * 60), *titled * 3], sync=False)
+    waiting.move_to_file()
+    with monkeypatch.context() as patch:
+        patch.setattr(PendingFile, "add", full)
+        waiting.add([*batch(b"2" * 60), *titled * 3], sync=False)
+    with SqliteStore(path) as store:
+        assert waiting.write_to(store, 1.0) == ""
+    assert recorded(path) == [b"1" * 60, b"2" * 60]
+
+
 def test_a_full_disk_keeps_the_written_part_of_the_file(
     path: Path, report_log: ReportLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """A damaged WAL is detected. A torn end, or a WAL in use, is not damage."""
 
 import shutil
+import struct
 from pathlib import Path
 from threading import Thread
 
@@ -75,6 +76,43 @@ def test_a_flipped_bit_in_the_wal_is_detected_before_writing(
     assert report
     saved = check_result(path, store_in_wal, report)
     assert len(saved) > len(store_in_wal.entries) - 20
+    assert report.sessions_saved == 20
+
+
+def with_big_endian_checksums(log: bytes) -> bytes:
+    """Return a WAL as a machine with the other byte order writes it."""
+    changed = bytearray(log)
+    changed[:4] = (0x377F0683).to_bytes(4, "big")
+
+    def checksum(before: tuple[int, int], data: bytes) -> tuple[int, int]:
+        one, two = before
+        for even, odd in struct.iter_unpack(">II", data):
+            one = (one + even + two) & 0xFFFFFFFF
+            two = (two + odd + one) & 0xFFFFFFFF
+        return one, two
+
+    last = checksum((0, 0), changed[:24])
+    changed[24:32] = struct.pack(">II", *last)
+    for at in frames(log):
+        last = checksum(last, changed[at : at + 8] + changed[at + 24 : at + FRAME])
+        changed[at + 16 : at + 24] = struct.pack(">II", *last)
+    return bytes(changed)
+
+
+def test_a_wal_of_the_other_byte_order_is_read_and_checked(
+    store_in_wal: Original, tmp_path: Path
+) -> None:
+    log = with_big_endian_checksums(store_in_wal.files["-wal"])
+    intact = with_wal(store_in_wal, log, tmp_path / "intact")
+    assert not is_damaged(intact)
+    with SqliteStore(intact) as store:
+        assert len(store.sessions(ALL)) == 20
+    at = commits(log)[-4] + FRAME + 100
+    damaged = with_wal(store_in_wal, flipped(log, at), tmp_path / "damaged")
+    with pytest.raises(StoreDamaged, match="its log"):
+        SqliteStore(damaged)
+    report = recover(damaged, title_from_prompt)
+    assert report
     assert report.sessions_saved == 20
 
 
