@@ -122,3 +122,11 @@ def test_tap_forwards_both_directions_and_the_exit_code(code: int, tmp_path: Pat
     )
     assert (done.stdout, done.returncode) == ("ONE\n", code)
     assert log.read_text(encoding="utf-8") == "> one\n< ONE\n"
+
+
+def test_turns_that_an_agent_has_not_saved_are_sent_once(tmp_path: Path) -> None:
+    # It saves at a clean exit: the first two turns, but not the two before the kill.
+    with scenario_of(tmp_path, "load", "resume", "late") as scenario:
+        scenario.run(["turn", "answer"])
+    assert {(it.is_ok, it.restored) for it in scenario.outcomes} == {(True, "native")}
+    assert [it.missing_turns for it in scenario.outcomes] == [3, 3, 2, 2]
