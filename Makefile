@@ -68,8 +68,9 @@ bench: $(STAMP) ## measure, and write bench/RESULTS.md
 load: $(STAMP) ## measure under load for an hour, and write the rest of bench/RESULTS.md
 	@$(BIN)/python bench/load.py
 
-interop: $(STAMP) ## run real agents with a fake model, bare and behind Rekindle; AGENT=name runs one
-	@$(BIN)/python -m interop $(if $(AGENT),"$(AGENT)")
+interop: $(STAMP) ## run real agents with a fake model; AGENT=name, SCENARIO=memory run one, REPORT=1 none
+	@$(BIN)/python -m interop $(if $(REPORT),--report) $(if $(SCENARIO),--scenario "$(SCENARIO)") \
+		$(if $(AGENT),"$(AGENT)")
 
 # atheris has wheels only for some Pythons and systems, so `make setup` does not install it.
 fuzz: $(STAMP) ## feed random bytes to every reader, for SECONDS; TARGET=name, FILE=path repeat one

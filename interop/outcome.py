@@ -6,8 +6,10 @@ from msgspec import Struct
 
 from interop.comparison import Difference
 
+ScenarioName = Literal["life", "acpx", "neovim", "import", "memory"]
 Form = Literal["bare", "v1", "v2"]
 
+SCENARIOS: tuple[ScenarioName, ...] = ("life", "acpx", "neovim", "import", "memory")
 FORMS: tuple[Form, ...] = ("bare", "v1", "v2")
 STEPS = {
     "turn": "turn with a tool call",
@@ -30,6 +32,12 @@ ACPX_STEPS = {
     "killed again": "the same again",
     "one session": "all of it in one session",
 }
+NEOVIM_STEPS = {
+    "new": "a chat, and a prompt",
+    "killed": "`kill -9`, `/resume`, a prompt: shows all, remembers",
+    "killed again": "the same again",
+    "one session": "all of it in one session",
+}
 IMPORT_STEPS = {
     "live": "a session by the tool alone",
     "import": "imported: one found, one new",
@@ -44,6 +52,17 @@ IMPORT_STEPS = {
 }
 """Only the last two steps change the tool's own files."""
 
+MOMENTS = {
+    "turn": "in a fifth turn",
+    "answer": "at the fourth answer",
+    "0.1": "0.1 s after it",
+    "1": "1 s after it",
+    "10": "10 s after it",
+}
+"""The moments at which everything is killed, after four turns and one clean restart."""
+Method = Literal["load", "resume"]
+METHODS: tuple[Method, ...] = ("load", "resume")
+
 
 class StepFailed(Exception):
     """A step did not have the expected result."""
@@ -54,6 +73,30 @@ class Outcome(Struct, frozen=True):
 
     status: Literal["ok", "not offered", "failed", "not reached"]
     remark: str = ""
+
+
+class MemoryOutcome(Struct, frozen=True, kw_only=True):
+    """The turns that the model was shown after a kill and a restore."""
+
+    moment: str
+    method: Method
+    missing: tuple[str, ...] = ()
+    """The completed turns whose prompt or answer the model was not shown."""
+    doubled: tuple[str, ...] = ()
+    """The completed turns whose prompt or answer the model was shown more than once."""
+    interrupted: int | None = None
+    """How many times the model was shown the prompt of an interrupted turn, if there was one."""
+    restored: str = ""
+    """The value of `_meta.rekindle.restored`."""
+    missing_turns: int = 0
+    """The value of `_meta.rekindle.missingTurns`."""
+    error: str = ""
+    """The reason why nothing could be judged."""
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the model was shown every completed turn once."""
+        return not (self.missing or self.doubled or self.error)
 
 
 class ExplainedDifference(Struct, frozen=True):
@@ -73,20 +116,24 @@ class Result(Struct, frozen=True, kw_only=True):
     not_run: str = ""
     forms: dict[Form, dict[str, Outcome]] = {}
     acpx: dict[str, Outcome] = {}
+    neovim: dict[str, Outcome] = {}
+    """Empty if Neovim is not installed."""
     imports: dict[str, Outcome] = {}
     """Empty if the agent's own sessions cannot be imported."""
     differences: tuple[ExplainedDifference, ...] = ()
+    memory: tuple[MemoryOutcome, ...] = ()
 
     @property
     def is_as_expected(self) -> bool:
-        """Whether all steps behind Rekindle passed. Bare agents may fail."""
+        """Whether all steps behind Rekindle passed, with all turns. Bare agents may fail."""
         behind = [self.forms.get(form, {}) for form in FORMS if form != "bare"]
         outcomes = [
             outcome.status
-            for steps in (*behind, self.acpx, self.imports)
+            for steps in (*behind, self.acpx, self.neovim, self.imports)
             for outcome in steps.values()
         ]
-        return not self.not_run and bool(outcomes) and set(outcomes) == {"ok"}
+        is_ok = [status == "ok" for status in outcomes] + [it.is_ok for it in self.memory]
+        return not self.not_run and bool(is_ok) and all(is_ok)
 
 
 def error_text(error: BaseException) -> str:

@@ -1,10 +1,23 @@
 """The text of docs/interop.md, and the table in README.md."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from interop.agents import ACPX, AGENTS, agent_named
-from interop.outcome import ACPX_STEPS, FORMS, IMPORT_STEPS, STEPS, Form, Outcome, Result
+from interop.agents import ACPX, AGENTS, CODECOMPANION, NEOVIM, Package, agent_named
+from interop.outcome import (
+    ACPX_STEPS,
+    FORMS,
+    IMPORT_STEPS,
+    METHODS,
+    MOMENTS,
+    NEOVIM_STEPS,
+    STEPS,
+    Form,
+    MemoryOutcome,
+    Method,
+    Outcome,
+    Result,
+)
 from rekindle import __version__
 
 _TITLES: dict[Form, str] = {
@@ -55,6 +68,27 @@ _ACPX_HEAD = """\
 {release}, with each agent behind Rekindle. acpx has a process of its own in the background, which
 was killed with the others. It silently starts a new session if one cannot be resumed, so the store
 was checked at the end: all three turns must be in one session.
+"""
+
+_NEOVIM_HEAD = """\
+## With a real client: CodeCompanion in Neovim
+
+{release}, headless, with each agent behind Rekindle. Each prompt had a Neovim of its own, which was
+killed after the answer. The next one resumed the latest session with `/resume`: it lists the
+sessions and loads the first. The chat must show the earlier answers, and the model must know them.
+"""
+
+_MEMORY_HEAD = """\
+## The memory of a killed agent
+
+Each session had two turns, a clean restart, and two more turns. Then everything was killed: in the
+middle of the answer to a fifth prompt, at the moment of the fourth answer, or some time after it.
+After a restart, the session was loaded or resumed behind Rekindle, and the model received one more
+prompt. ✓ means that this request had the prompt and the answer of each of the four turns once: in
+the agent's own history, or in the text that Rekindle sent with the prompt.
+
+*native*: the agent restored the session from its own files; *+ n*: Rekindle found that n turns were
+missing there, and sent them; *handover*: Rekindle sent the whole history.
 """
 
 _IMPORTS_HEAD = """\
@@ -120,7 +154,7 @@ def compose(results: Sequence[Result]) -> str:
     """Return the document."""
     parts = [_HEAD.format(version=__version__), _summary(results)]
     parts += [_agent(result) for result in results]
-    parts += [_acpx(results), imports_section(results)]
+    parts += [_memory(results), _acpx(results), _neovim(results), imports_section(results)]
     return "\n".join(parts)
 
 
@@ -168,7 +202,13 @@ def _has(result: Result) -> str:
     failing = dict.fromkeys(
         _step(step) for steps in behind for step, found in steps.items() if found.status != "ok"
     )
-    others = {"what acpx needs": result.acpx, "what is imported from it": result.imports}
+    if not all(outcome.is_ok for outcome in result.memory):
+        failing["memory of all turns after a kill"] = None
+    others = {
+        "what acpx needs": result.acpx,
+        "what Neovim needs": result.neovim,
+        "what is imported from it": result.imports,
+    }
     failing |= dict.fromkeys(
         label
         for label, steps in others.items()
@@ -202,19 +242,75 @@ def _agent(result: Result) -> str:
     return "\n".join([*lines, "", *notes.lines])
 
 
-def _acpx(results: Sequence[Result]) -> str:
+def memory_table(results: Sequence[Result]) -> str:
+    """Return the table of the turns that the model was shown after each kill."""
+    return "\n".join(_memory_lines(results))
+
+
+def _memory(results: Sequence[Result]) -> str:
+    return "\n".join([_MEMORY_HEAD, *_memory_lines(results), ""])
+
+
+def _memory_lines(results: Sequence[Result]) -> list[str]:
     notes = FailureNotes()
-    ran = [result for result in results if result.acpx]
     rows = [
-        (
-            item.agent,
-            *(notes.cell(item.acpx.get(step, Outcome("not reached"))) for step in ACPX_STEPS),
-        )
-        for item in ran
+        (result.agent, method, *(_memory_cell(notes, result, moment, method) for moment in MOMENTS))
+        for result in results
+        if result.memory
+        for method in METHODS
     ]
-    release = ", ".join(f"`{item}`" for item in ACPX.releases)
-    head = _ACPX_HEAD.format(release=release)
-    return "\n".join([head, markdown_table(("", *ACPX_STEPS.values()), rows), "", *notes.lines])
+    table = markdown_table(("", "", *MOMENTS.values()), rows)
+    return [table, "", *notes.lines]
+
+
+def _memory_cell(notes: FailureNotes, result: Result, moment: str, method: Method) -> str:
+    found = (it for it in result.memory if (it.moment, it.method) == (moment, method))
+    outcome = next(found, None)
+    if outcome is None:
+        return "—"
+    more = f" + {outcome.missing_turns}" if outcome.missing_turns else ""
+    if outcome.is_ok:
+        return f"✓ {outcome.restored}{more}"
+    failed = notes.cell(Outcome("failed", _memory_failure(outcome)))
+    return f"{failed} {outcome.restored}{more}".strip()
+
+
+def _memory_failure(outcome: MemoryOutcome) -> str:
+    if outcome.error:
+        return outcome.error
+    parts = [f"without {', '.join(outcome.missing)}"] if outcome.missing else []
+    parts += [f"with {', '.join(outcome.doubled)} more than once"] if outcome.doubled else []
+    return f"the model was shown the session {' and '.join(parts)}"
+
+
+def _acpx(results: Sequence[Result]) -> str:
+    rows = [(result.agent, result.acpx) for result in results if result.acpx]
+    head = _ACPX_HEAD.format(release=_releases(ACPX))
+    return _client(head, ACPX_STEPS, rows)
+
+
+def _neovim(results: Sequence[Result]) -> str:
+    rows = [(result.agent, result.neovim) for result in results if result.neovim]
+    head = _NEOVIM_HEAD.format(release=f"{_releases(CODECOMPANION)} in {_releases(NEOVIM)}")
+    return _client(head, NEOVIM_STEPS, rows)
+
+
+def _client(
+    head: str, steps: Mapping[str, str], rows: Sequence[tuple[str, Mapping[str, Outcome]]]
+) -> str:
+    """Return the part about a real client."""
+    if not rows:
+        return f"{head}\n**Not run**: it is not installed.\n"
+    notes = FailureNotes()
+    cells = [
+        (agent, *(notes.cell(found.get(step, Outcome("not reached"))) for step in steps))
+        for agent, found in rows
+    ]
+    return "\n".join([head, markdown_table(("", *steps.values()), cells), "", *notes.lines])
+
+
+def _releases(package: Package) -> str:
+    return ", ".join(f"`{release}`" for release in package.releases)
 
 
 def imports_section(results: Sequence[Result]) -> str:

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -65,19 +65,31 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def kill_descendants(*, but_for_children: bool = False) -> None:
+def descendants() -> list[int]:
+    """Return the ids of all descendants."""
+    children, below = _descendants()
+    return children + below
+
+
+def kill_descendants(*, but_for_children: bool = False, first: Iterable[int] = ()) -> None:
     """Kill all descendants. Processes that they start meanwhile are killed in the next round.
 
-    Behind Rekindle, the child is Rekindle: `but_for_children` kills the agent alone.
+    Behind Rekindle, the child is Rekindle: `but_for_children` kills the agent alone. To list the
+    processes takes some time, so `first` has those that are to be killed before that.
     """
+    _kill(first)
     for _ in range(_ROUNDS):
         children, below = _descendants()
         alive = below if but_for_children else children + below
         if not alive:
             return
-        for pid in alive:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        _kill(alive)
+
+
+def _kill(pids: Iterable[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def reap() -> None:

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from bundles import make_bundle, merge_bundle, read_bundle
+from bundles import IMPORTED_US, make_bundle, merge_bundle, read_bundle
 from recorded_sessions import answered, asked, opened, told
 from rekindle.errors import BadBundle
+from rekindle.model import Page
 from rekindle.store.memory import MemoryStore
 from rekindle.transfer import bundle_reader
 from stdio_client import REKINDLE, TIMEOUT
@@ -23,6 +24,7 @@ from stdio_client import REKINDLE, TIMEOUT
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
 SHELLS = {"sh", "/bin/sh", "/bin/bash", "/usr/bin/env"}
+YEAR_9999 = 253_402_300_799_999_999
 METACHARACTERS = ["$(touch pwned)", "`touch pwned`", "; touch pwned", "| cat", "*", "~", "&", "a b"]
 
 
@@ -150,6 +152,34 @@ def test_repeated_id_in_a_bundle_makes_two_sessions() -> None:
     first, second = merge_bundle(store, signed([head, own, entry, own, other]))
     assert first.session_id != second.session_id
     assert len(list(store.read(first.session_id))) == 1
+
+
+@pytest.mark.parametrize(
+    "session", [{"cwd": "work"}, {"cwd": ""}, {"cwd": "../p"}, {"directories": ["/a", "b"]}]
+)
+def test_bundle_with_a_relative_folder_is_refused(session: dict[str, object]) -> None:
+    with pytest.raises(BadBundle, match="a folder of session 's1' is not an absolute path"):
+        merge_bundle(MemoryStore(), forged(session))
+
+
+def test_bundle_from_the_future_is_not_the_last_used_session() -> None:
+    head, own, entry, _ = map(json.loads, make_bundle(forger(), "s1").splitlines())
+    own["session"] |= {"id": "s2", "createdUs": YEAR_9999}
+    bundle = signed([head, own, {**entry, "atUs": YEAR_9999}])
+    store = store_with_a_session()
+    merge_bundle(store, bundle)
+    store.write([asked("s1", "Later", IMPORTED_US + 1)])
+    assert [it.id for it in store.sessions(Page())] == ["s1", "s2"]
+    session = store.session("s2")
+    assert (session.created_us, session.updated_us) == (IMPORTED_US, IMPORTED_US)
+    # The entries are as they were written, so the same bundle changes nothing.
+    (again,) = merge_bundle(store, bundle)
+    assert (again.outcome, again.session_id) == ("unchanged", "s2")
+    # A bundle that goes on is clamped, too.
+    more = {**entry, "seq": 2, "atUs": YEAR_9999}
+    own["entries"] = 2
+    merge_bundle(store, signed([head, own, {**entry, "atUs": YEAR_9999}, more]))
+    assert (store.session("s2").last_seq, store.session("s2").updated_us) == (2, IMPORTED_US)
 
 
 @pytest.mark.parametrize("seq", [-1, 0, 2, 2**70, "1", None, 1.5])

@@ -3,7 +3,8 @@
 Prompts name tasks as `[task alpha]`. The report has the number of earlier messages of the user,
 the tasks in them, and the word of a note that a tool has read. So tests read from the report
 whether an agent remembers, and do not depend on its claims. A task may also require a thought and
-a change of the note.
+a change of the note. The answer to a task ends with a mark, so that the answers of earlier turns
+can be counted in later requests.
 """
 
 import re
@@ -34,11 +35,12 @@ _TITLE = "Reading a note"
 
 # Tools that read a file, best first. Shells come last, because agents ask before using them.
 _READING = (
-    "read", "Read", "read_file", "read_text_file",
+    "read", "Read", "read_file", "read_files", "read_text_file",
     "exec_command", "shell_command", "shell", "execute", "bash", "Bash",
 )  # fmt: skip
 _CHANGING = ("edit", "Edit", "replace", "exec_command", "shell_command", "shell")
 _PATHS = ("path", "filePath", "file_path", "absolute_path")
+_FILES = ("files",)
 _COMMANDS = ("command", "cmd")
 _OLD, _NEW = ("oldString", "old_string"), ("newString", "new_string")
 _PATCH = """\
@@ -71,17 +73,40 @@ def note(word: str) -> str:
 
 def task(name: str, reading: str | None = None) -> str:
     """Return a prompt with a task, optionally to read a file first."""
-    return f"[task {name}] " + (f"Please read the file {reading}" if reading else "Go on, please.")
+    return f"{prompt_mark(name)} " + (
+        f"Please read the file {reading}" if reading else "Go on, please."
+    )
 
 
 def change_task(name: str, path: str, old: str, new: str) -> str:
     """Return a prompt to change a word of a note, after a thought."""
-    return f"[task {name}] {_THINKING} Then put {new} in the place of {old} in the file {path}"
+    return (
+        f"{prompt_mark(name)} {_THINKING} Then put {new} in the place of {old} in the file {path}"
+    )
 
 
 def slow_task(name: str) -> str:
     """Return a prompt whose answer starts but never ends."""
-    return f"[task {name}] {_SLOW}"
+    return f"{prompt_mark(name)} {_SLOW}"
+
+
+def prompt_mark(name: str) -> str:
+    """Return the part of a prompt that names its task."""
+    return f"[task {name}]"
+
+
+def answer_mark(name: str) -> str:
+    """Return the part of an answer that names its task."""
+    return f"[answer {name}]"
+
+
+def current_task(shown: ModelRequest) -> str | None:
+    """Return the task that a request asks for; None for titles and summaries."""
+    turn = _last_turn(shown.messages)
+    if turn is None or not shown.tools:
+        return None
+    *_, last = _TASK.finditer(shown.messages[turn].text)
+    return last[1]
 
 
 def reply_to(shown: ModelRequest) -> Reply:
@@ -128,7 +153,7 @@ def _report(messages: tuple[ModelMessage, ...], turn: int, current: str) -> str:
     of_note = f"the word of the note is {word}" if word else "have seen no note"
     return (
         f"I was shown {len(by_user) - 1} earlier user {noun}, "
-        f"know of the tasks ({', '.join(known)}), and {of_note}."
+        f"know of the tasks ({', '.join(known)}), and {of_note}. {answer_mark(current)}"
     )
 
 
@@ -136,7 +161,8 @@ def _call(asked: str, tools: Iterable[Tool]) -> Reply | None:
     """Return the tool call that a task needs, if any."""
     if found := _FILE.search(asked):
         path = found[1]
-        return _tool_reply(tools, _READING, {_PATHS: path, _COMMANDS: f"cat {path}"})
+        values = {_PATHS: path, _FILES: path, _COMMANDS: f"cat {path}"}
+        return _tool_reply(tools, _READING, values)
     if found := _CHANGE.search(asked):
         new, old, path = found.groups()
         patch = _PATCH.format(path=path, old=note(old).strip(), new=note(new).strip())
@@ -165,6 +191,8 @@ def _arguments(schema: Json, values: Values) -> Json:
 
 
 def _argument(known: str | None, name: str, kind: str | None) -> object:
+    if known is not None and name in _FILES and kind == "array":
+        return [{"path": known}]
     if known is not None:
         return known.split(" ") if name in _COMMANDS and kind == "array" else known
     defaults: dict[str | None, object] = {"boolean": False, "integer": 1, "number": 1, "array": []}

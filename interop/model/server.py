@@ -13,7 +13,7 @@ from typing import Any
 
 from interop.model.anthropic import Anthropic
 from interop.model.behaviour import reply_to
-from interop.model.dialect import Dialect, Event, TextReply, halves
+from interop.model.dialect import Dialect, Event, ModelRequest, TextReply, halves
 from interop.model.gemini import Gemini
 from interop.model.openai_chat import OpenaiChat
 from interop.model.openai_responses import OpenaiResponses
@@ -21,6 +21,7 @@ from rekindle.jsonvalue import as_object
 
 Json = dict[str, Any]
 Log = Callable[[str], None]
+OnRequest = Callable[[ModelRequest], None]
 
 MODEL = "fake-model"
 
@@ -40,12 +41,12 @@ _FIXED_ANSWERS: tuple[tuple[str, Json], ...] = (
 
 
 @contextmanager
-def serving(log: Log) -> Generator[str, None, None]:
+def serving(log: Log, on_request: OnRequest = lambda _: None) -> Generator[str, None, None]:
     """Serve the model until the end of the block; yield its address.
 
-    `log` gets a line for each request.
+    `log` gets a line for each request, and `on_request` the request before it is answered.
     """
-    server = _Server(("127.0.0.1", 0), partial(_Handler, log))
+    server = _Server(("127.0.0.1", 0), partial(_Handler, log, on_request))
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -68,8 +69,14 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def __init__(self, log: Log, *args: Any) -> None:  # noqa: ANN401 - the server's arguments
+    def __init__(
+        self,
+        log: Log,
+        on_request: OnRequest,
+        *args: Any,  # noqa: ANN401 - the server's arguments
+    ) -> None:
         self._log = log
+        self._on_request = on_request
         super().__init__(*args)
 
     def do_GET(self) -> None:
@@ -86,6 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer_fixed(path)
             return
         shown = dialect.read(body)
+        self._on_request(shown)
         reply = reply_to(shown)
         self._log(f"{path}: {len(shown.messages)} messages, {len(shown.tools)} tools -> {reply}")
         if shown.is_streamed:

@@ -122,6 +122,20 @@ class AgentIdentity(Struct, frozen=True, kw_only=True):
         """The name that the agent gives itself, or else its program; "" if it has neither."""
         return self.name or self.program or ""
 
+    @property
+    def release(self) -> str:
+        """The identity and the version."""
+        return f"{self.identity} {self.version or ''}".rstrip()
+
+
+class AgentTrait(StrEnum):
+    """A property of a release of an agent that a restore has shown."""
+
+    REPLAYS = "replays"
+    """Its `session/load` replays the history, so a load without a replay shows a loss."""
+    LOADS_SILENTLY = "loads_silently"
+    """Its `session/load` restores without a replay."""
+
 
 UNKNOWN_TO_AGENT = ""
 """The agent's session id of a session that the agent does not know."""
@@ -235,7 +249,36 @@ class Truncated(Struct, frozen=True, kw_only=True):
     until_seq: int
 
 
-Change = EntryBatch | Opened | Titled | Counted | Deleted | Archived | Forked | Imported | Truncated
+class AgentSaved(Struct, frozen=True, kw_only=True):
+    """The agent is known to have saved every turn that the session has now."""
+
+    session_id: str
+    at_us: int
+
+
+class AgentObserved(Struct, frozen=True, kw_only=True):
+    """A restore of the session has shown a trait of an agent."""
+
+    session_id: str
+    at_us: int
+    release: str
+    """`AgentIdentity.release` of the agent."""
+    trait: AgentTrait
+
+
+Change = (
+    EntryBatch
+    | Opened
+    | Titled
+    | Counted
+    | Deleted
+    | Archived
+    | Forked
+    | Imported
+    | Truncated
+    | AgentSaved
+    | AgentObserved
+)
 """A change that can be written to a store."""
 
 
@@ -275,6 +318,14 @@ class Session(Struct, frozen=True, kw_only=True):
     turns: int
     messages: int
     origin: Origin | None = None
+    saved_turns: int = 0
+    """The number of turns that the agent is known to have saved."""
+
+    @property
+    def is_saved_by_agent(self) -> bool:
+        """Whether the agent is known to have saved all turns: its own files may show that."""
+        is_from_file = self.origin is not None and self.last_seq <= self.origin.entries
+        return is_from_file or self.saved_turns >= self.turns
 
     @property
     def is_imported(self) -> bool:
@@ -385,6 +436,8 @@ class Page(Struct, frozen=True, kw_only=True):
     deleted: bool = False
     """Select deleted sessions instead of the others."""
     with_unopened: bool = False
+    prompted: bool = False
+    """Select sessions that have a turn only."""
 
 
 class DocumentKind(StrEnum):

@@ -96,6 +96,7 @@ class Behaviour:
     asks_mid_turn: bool = False  # sends a request, and does not wait for the response
     replays_context: bool = False  # replays hidden context and tool results as user messages
     updates_calls: bool = True
+    leaks: bool = False  # sends each update under the ids of all other sessions too
     new_call_ids: bool = False  # in a replay
     new_call_titles: bool = False  # and other locations, in a replay
 
@@ -137,6 +138,7 @@ AGENTS: dict[str, Behaviour] = {
     "pydantic": Behaviour("load close fork list resume", broken="close fork resume", ids=True,
         early_updates=True),
     "deepagents": Behaviour("", keeps="nothing", echoes_version=True),
+    "droid": Behaviour("load", leaks=True),
     # -- one unusual behaviour each --
     "early-updates": Behaviour(ALL, early_updates=True, late_title=True),
     "echo": Behaviour(ALL, echoes_prompt=True),
@@ -263,7 +265,10 @@ class Agent:
 
     def _send_updates(self, session: Session, *updates: Json) -> None:
         for update in updates:
-            self._send(method="session/update", params={"sessionId": session.id, "update": update})
+            receivers = [*self._sessions] if self._behaviour.leaks else [session.id]
+            for session_id in receivers:
+                params = {"sessionId": session_id, "update": update}
+                self._send(method="session/update", params=params)
 
     def on_initialize(self, params: Json, respond: Respond) -> None:
         behaviour = self._behaviour

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import warm_start
-from recorded_sessions import NOW, answered, asked, opened, told
+from recorded_sessions import NOW, answered, asked, counted, opened, told
 from rekindle.model import Deleted, Titled, TitleSource
 from rekindle.store.sqlite.files import index_path
 from rekindle.store.sqlite.store import SqliteStore
@@ -27,6 +27,7 @@ def path(tmp_path: Path) -> Path:
     with SqliteStore(path) as store:
         store.write([opened("ses_1"), asked("ses_1", "Hello parser"), told("ses_1", "Hi")])
         store.write([answered("ses_1"), opened("ses_2", "/q"), asked("ses_2", "Another")])
+        store.write([counted("ses_1"), counted("ses_2")])
     return path
 
 
@@ -88,10 +89,11 @@ def test_store_on_a_full_disk_can_be_read(path: Path, text: str, has_log: bool) 
 def leave_wal(path: Path) -> None:
     """Record an entry, and exit before the WAL is checkpointed."""
     code = (
-        "import os, sys; from pathlib import Path; from recorded_sessions import asked, opened;"
+        "import os, sys; from pathlib import Path; from recorded_sessions import *;"
         "from rekindle.store.sqlite.store import SqliteStore;"
         "store = SqliteStore(Path(sys.argv[1]));"
-        "store.write([opened('ses_3'), asked('ses_3', 'Late', 1_800_000_000_000_000)], sync=True);"
+        "late = asked('ses_3', 'Late', 1_800_000_000_000_000);"
+        "store.write([opened('ses_3'), counted('ses_3'), late], sync=True);"
         "os._exit(0)"
     )
     support = str(Path(__file__).parents[1] / "support")
@@ -223,6 +225,7 @@ def test_sessions_are_found_by_any_spelling_of_the_folder(tmp_path: Path) -> Non
     with SqliteStore(path) as store:
         store.write([opened("slash", f"{real}/"), opened("plain", str(real)), opened("other", "/")])
         store.write([opened("linked", str(link))])
+        store.write([counted(name) for name in ("slash", "plain", "other", "linked")])
     assert listed(path, "--cwd", str(real)) == listed(path, "--cwd", f"{real}/") == PLAIN
     assert listed(path, "--cwd", str(link)) == ["linked", *PLAIN]
     assert listed(path, "--cwd", ".", cwd=real) == PLAIN

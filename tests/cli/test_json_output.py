@@ -126,6 +126,7 @@ def test_json_has_no_control_characters_and_no_nan(path: Path) -> None:
             [
                 Opened(session_id="ses_2", at_us=THEN, agent=AgentIdentity(name=words), cwd=words),
                 Titled(session_id="ses_2", at_us=THEN, source=TitleSource.USER, title=words),
+                Counted(session_id="ses_2", at_us=THEN, turns=1),
                 *(
                     EntryBatch(session_id="ses_2", side=side, kind=kind, at_us=THEN, data=data)
                     for side, kind, data in (

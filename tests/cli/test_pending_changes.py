@@ -9,7 +9,7 @@ import pytest
 
 import warm_start
 from rekindle.composition import open_store
-from rekindle.model import EntryBatch, Kind, Opened, Side
+from rekindle.model import Counted, EntryBatch, Kind, Opened, Side
 from rekindle.store.sqlite.files import pending_files
 from rekindle.store.sqlite.pending import MAGIC, PendingFile
 from rekindle.store.sqlite.store import SqliteStore
@@ -24,6 +24,7 @@ def path(tmp_path: Path) -> Path:
     path = tmp_path / "store" / "s.db"
     with SqliteStore(path) as store:
         store.write([Opened(session_id="ses_1", at_us=NOW, cwd="/p"), said("ses_1", b"{}")])
+        store.write([Counted(session_id="ses_1", at_us=NOW, turns=1)])
     return path
 
 

@@ -24,7 +24,7 @@ from rekindle.client import (
     UsageError,
     connect,
 )
-from rekindle.model import Opened, Side
+from rekindle.model import Counted, Opened, Page, Side
 from rekindle.store.sqlite.store import SqliteStore
 from schema import ConnectionValidator
 from stdio_client import EXAMPLE_AGENT
@@ -93,6 +93,7 @@ async def test_folder_is_made_absolute(tmp_path: Path) -> None:
         for cwd, path in ((".", Path.cwd()), ("~/x", Path.home() / "x"), (tmp_path, tmp_path)):
             session = await agent.new(cwd)
             assert session.cwd == str(path)
+            await session.ask("Hello")
             assert session.id in [it.id async for it in agent.sessions(path)]
 
 
@@ -315,6 +316,7 @@ async def test_list_reads_all_pages_and_stops_at_a_repeated_cursor(tmp_path: Pat
         ids = [f"s{number}" for number in range(120)]
         for at, session_id in enumerate(ids):
             store.write([Opened(session_id=session_id, at_us=at, cwd="/p")])
+            store.write([Counted(session_id=session_id, at_us=at, turns=1)])
     async with connect(EXAMPLE_AGENT, store=path) as agent:
         assert [it.id async for it in agent.sessions("/p")] == ids[::-1]
     async with connect([*MISBEHAVING_AGENT, "2"], behind_rekindle=False, protocol=2) as agent:
@@ -353,9 +355,11 @@ async def test_session_created_after_cancellation_is_closed(tmp_path: Path) -> N
         making.cancel()
         with pytest.raises(asyncio.CancelledError):
             await making
-        while not (found := [it async for it in agent.sessions(".")]):
-            pass
+        with SqliteStore(tmp_path / "s.db") as store:
+            while not (found := store.sessions(Page())):
+                assert [it async for it in agent.sessions(".")] == []
         (info,) = found
+        assert [it async for it in agent.sessions(".")] == []
         # Another connection can open it only if this one has closed it.
         async with connect([*EXAMPLE_AGENT], store=tmp_path / "s.db") as other:
             assert await other.resume(info.id, ".")

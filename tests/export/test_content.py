@@ -1,5 +1,6 @@
 import pytest
 
+from rekindle.acp.terminal_output import Terminal
 from rekindle.export.content import (
     Code,
     Diff,
@@ -60,3 +61,20 @@ def test_content_that_cannot_be_shown_is_described() -> None:
     content = [{"type": "content", "content": image}, {"type": "hologram"}]
     parts = list(result_parts(call(content=content), {}))
     assert parts == [Note("image, image/png"), Code('{\n  "type": "hologram"\n}', "json")]
+
+
+@pytest.mark.parametrize(
+    ("raw", "terminals", "part"),
+    [
+        ({"output": "all done"}, {}, Code("all done")),
+        ({"output": "raw"}, {"x": Terminal(output=bytearray(b"shown"))}, Code("shown")),
+        ({"output": "raw"}, {"x": Terminal()}, Code("raw")),
+        ({"exit_code": 0}, {"x": Terminal()}, Code("")),
+        ({"exit_code": 0}, {}, Note("a terminal that is gone")),
+    ],
+)
+def test_the_raw_output_of_a_call_replaces_a_terminal_that_is_gone(
+    raw: object, terminals: dict[str, Terminal], part: object
+) -> None:
+    item = call(content=[{"type": "terminal", "terminalId": "x"}], rawOutput=raw)
+    assert list(result_parts(item, terminals)) == [part]

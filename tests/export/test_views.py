@@ -18,10 +18,10 @@ from rekindle.cli.render.printer import PlainPrinter
 from rekindle.cli.render.transcript import plain_lines, turn_pieces
 from rekindle.export.html import as_html
 from rekindle.export.json import as_json
-from rekindle.export.labels import ChecklistStep
+from rekindle.export.labels import CARRIED, ChecklistStep
 from rekindle.export.markdown import as_markdown
 from rekindle.export.redact_transcript import redact_turn
-from rekindle.export.views import VIEWS, Block, Checklist, ItemView, Mask, Remark, view_of
+from rekindle.export.views import VIEWS, Block, Checklist, ItemView, Mask, Remark, Speech, view_of
 from rekindle.jsonvalue import Json, without
 from rekindle.model import DocumentKind, Entry
 from rekindle.transcript.handover import handover_text
@@ -339,3 +339,25 @@ def test_a_redacted_message_keeps_its_metadata_masked() -> None:
     assert masked.protocol == 2
     assert masked.meta["rekindle"] == meta["rekindle"]
     assert KEY not in str(masked.meta)
+
+
+def test_history_in_front_of_a_prompt_is_not_shown_as_the_users_words() -> None:
+    history = handover_text(fold([]))
+
+    def message(*texts: str) -> TranscriptMessage:
+        made = TranscriptMessage(role=Role.USER, seq=1, at_us=1)
+        made.replace([{"type": "text", "text": text, "annotations": {}} for text in texts])
+        return made
+
+    for texts in ((history, "Go on"), (f"{history}\nGo on",)):
+        view = view_of(message(*texts))
+        described = view.describe(message(*texts))
+        assert [block["text"] for block in described["content"]] == ["Go on"]
+        assert described["carriesHistory"] is True
+        speech, remark = view.blocks(message(*texts))
+        assert isinstance(speech, Speech)
+        assert [block["text"] for block in speech.blocks] == ["Go on"]
+        assert remark == Remark(CARRIED)
+    assert list(view_of(message()).blocks(message(history))) == [Remark(CARRIED)]
+    assert "carriesHistory" not in view_of(message()).describe(message("Go on"))
+    assert [type(block) for block in view_of(message()).blocks(message())] == [Speech]

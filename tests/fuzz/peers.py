@@ -75,7 +75,7 @@ class Peers(StrictPlaybook):
         self.receive_bytes(side, b"\n".join(lines))
 
     def _note(self, side: Side, line: bytes) -> None:
-        for member in map(read_envelope, split_batch(line)):
+        for member in map(read_envelope, split_batch(line) or []):
             # Requests and responses inside a batch are not counted.
             if member is not None and isinstance(member.id, Raw):
                 self.unreliable_ids.add(request_key(member.id))

@@ -12,7 +12,7 @@ from fuzz.peers import converse
 from fuzz.targets import entry_batch
 from recorded_sessions import NOW, answered, asked, entry, told
 from rekindle.cli.main import main
-from rekindle.model import AgentIdentity, Change, Kind, Opened, Page, Titled, TitleSource
+from rekindle.model import AgentIdentity, Change, Counted, Kind, Opened, Page, Titled, TitleSource
 from rekindle.store.sqlite.store import SqliteStore
 from safe_documents import INVISIBLE, STYLE, check
 
@@ -35,6 +35,7 @@ def hostile_session(session_id: str, words: str) -> list[Change]:
     return [
         Opened(session_id=session_id, at_us=NOW, agent=agent, cwd=f"/{words[:200]}"),
         Titled(session_id=session_id, at_us=NOW, source=TitleSource.AGENT, title=words[:500]),
+        Counted(session_id=session_id, at_us=NOW, turns=1),
         asked(session_id, f"needle {words}"),
         told(session_id, words),
         entry(session_id, Kind.UPDATE, {"params": {"update": call}}),

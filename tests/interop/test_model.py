@@ -32,6 +32,13 @@ def test_command_has_the_form_of_the_tool() -> None:
     assert reply == ToolReply("shell", {"command": ["cat", FILE], "why": "as the user wants it"})
 
 
+def test_list_of_files_has_the_form_of_the_tool() -> None:
+    schema = {"properties": {"files": {"type": "array"}}, "required": ["files"]}
+    asked = ModelMessage("user", behaviour.task("alpha", FILE))
+    reply = behaviour.reply_to(shown(asked, tools=(Tool("read_files", schema),)))
+    assert reply == ToolReply("read_files", {"files": [{"path": FILE}]})
+
+
 EDIT = Tool(
     "Edit",
     {

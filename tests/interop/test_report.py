@@ -4,7 +4,15 @@ import pytest
 
 from interop.agents import AGENTS
 from interop.comparison import Difference
-from interop.outcome import ACPX_STEPS, IMPORT_STEPS, STEPS, ExplainedDifference, Outcome, Result
+from interop.outcome import (
+    ACPX_STEPS,
+    IMPORT_STEPS,
+    STEPS,
+    ExplainedDifference,
+    MemoryOutcome,
+    Outcome,
+    Result,
+)
 from interop.report import compose, summary_table, update_readme
 
 SPEC = AGENTS[0]
@@ -80,3 +88,30 @@ def test_readme_table_is_replaced_in_place() -> None:
     assert made.partition("## Look at")[2] == readme.partition("## Look at")[2]
     with pytest.raises(ValueError, match="has no <!-- interop"):
         update_readme("# Rekindle", results)
+
+
+def test_report_shows_the_turns_that_a_killed_agent_knows() -> None:
+    memory = (
+        MemoryOutcome(moment="turn", method="load", restored="native", missing_turns=2),
+        MemoryOutcome(moment="answer", method="load", restored="native", missing=("delta",)),
+        MemoryOutcome(moment="1", method="resume", restored="native", doubled=("charlie",)),
+        MemoryOutcome(moment="10", method="resume", error="no answer"),
+    )
+    whole = result(forms={"bare": OK, "v1": OK, "v2": OK}, memory=memory)
+    assert not whole.is_as_expected
+    assert "all but memory of all turns after a kill" in summary_table([whole])
+    document = compose([whole])
+    assert f"| {SPEC.name} | load | ✓ native + 2 | ✗ (1) native | — | — | — |" in document
+    assert f"| {SPEC.name} | resume | — | — | — | ✗ (2) native | ✗ (3) |" in document
+    assert "\n1. the model was shown the session without delta\n" in document
+    assert "\n2. the model was shown the session with charlie more than once\n" in document
+    kept = result(forms={"bare": OK, "v1": OK, "v2": OK}, memory=memory[:1])
+    assert kept.is_as_expected
+
+
+def test_client_that_is_not_installed_is_no_failure() -> None:
+    whole = result(forms={"bare": OK, "v1": OK, "v2": OK})
+    assert whole.is_as_expected
+    assert "**Not run**: it is not installed." in compose([whole])
+    failing = result(forms={"bare": OK, "v1": OK, "v2": OK}, neovim={"new": Outcome("failed", "")})
+    assert "all but what Neovim needs" in summary_table([failing])

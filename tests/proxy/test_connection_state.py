@@ -114,7 +114,7 @@ def test_an_agent_that_was_never_ready_does_not_fall_silent() -> None:
 def test_an_exit_is_counted_and_gives_the_error_of_later_requests() -> None:
     state = agent(P.READY, was_ready=True)
     assert state.error("x") is None
-    state.exit(EXIT)
+    state.exit(EXIT, 1)
     assert (state.deaths, state.generation, state.last_exit) == (1, 1, EXIT)
     assert state.error("x") == EXIT.error("x")
     state.advance("start")
@@ -134,7 +134,6 @@ def connection(*, client: int = 1, protocol: int = 1) -> ConnectionState:
 def test_a_connection_translates_between_different_versions(client: int, protocol: int) -> None:
     conn = connection(client=client, protocol=protocol)
     assert conn.is_translating is (client != protocol)
-    assert conn.has_version_2 is (2 in {client, protocol})
 
 
 def test_early_updates_belong_to_the_session_that_is_bound_to_their_id() -> None:

@@ -61,6 +61,7 @@ def test_internal_error_in_a_flow_is_reported_and_answered(
     book = playbook.Playbook()
     monkeypatch.setattr("rekindle.proxy.handlers.list.describe", fail)
     book.do_open("s1")
+    book.do_said("s1 Hello | Hi")
     book.receive(CLIENT, ['{"id":1,"method":"session/list","params":{}}'])
     answer, told = book.out
     assert '"error":{"code":-32603,"message":"a fault in Rekindle: its log tells more"}' in answer

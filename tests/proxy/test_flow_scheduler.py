@@ -147,15 +147,13 @@ def test_an_error_of_the_agent_is_part_of_its_reply(host: Host) -> None:
 def test_a_forwarded_request_keeps_the_id_of_the_client(host: Host) -> None:
     host.start(one(ForwardRequest("x", b'{"id":7}')))
     assert host.step().to_agent == [b'{"id":7}']
-    assert host.scheduler.is_awaited(Envelope(id=Raw(b"7")))
-    assert not host.scheduler.is_awaited(Envelope(id=Raw(b"8")))
-    assert not host.scheduler.is_awaited(Envelope())
+    assert host.scheduler.is_awaiting_agent
     assert host.reply({"id": 7, "result": None})
     assert host.results
 
 
 def test_a_call_to_a_dead_agent_fails_at_once(host: Host) -> None:
-    host.conn.agent.exit(EXIT)
+    host.conn.agent.exit(EXIT, 1)
     host.start(one(CallAgent("x", {})))
     (result,) = host.results
     assert isinstance(result, dict)
@@ -204,7 +202,7 @@ def test_a_flow_does_not_wait_where_no_turn_runs(host: Host) -> None:
 def test_an_exit_answers_all_calls(host: Host) -> None:
     host.start(one(CallAgent("x", {})))
     host.start(one(ForwardRequest("y", b"{}")))
-    host.conn.agent.exit(EXIT)
+    host.conn.agent.exit(EXIT, 1)
     host.scheduler.agent_exited()
     assert [result["got"].error for result in host.results if isinstance(result, dict)] == [
         EXIT.error("x"),

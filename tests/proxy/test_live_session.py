@@ -157,6 +157,7 @@ def test_a_restore_decides_in_every_state_what_the_agent_lacks(
     assert (made.state, made.reminder, made.prompt_id) == (expected, reminder, None)
     assert made.is_history_due is (expected is H.HISTORY_DUE)
     assert made.is_reminder_due is (expected is H.REMINDER_DUE)
+    assert made.lacks_history is (expected is H.HISTORY_DUE)
 
 
 @pytest.mark.parametrize("state", HandoverState)

@@ -23,11 +23,11 @@ def test_a_response_finds_the_request_by_peer_and_id(requests: OpenRequests) -> 
     to_agent, to_client = request(ONE, b"1"), request(AGENT, b"1", methods.REQUEST_PERMISSION)
     requests.add(AGENT, Raw(b"1"), to_agent)
     requests.add(ONE, Raw(b"1"), to_client)
-    assert requests.session_of(AGENT, Raw(b"1")) == "s1"
+    assert requests.find(AGENT, Raw(b"1")) is to_agent
     assert requests.close(ONE, Raw(b"1")) is to_client
     assert requests.close(AGENT, Raw(b"1")) is to_agent
     assert requests.close(AGENT, Raw(b"1")) is None
-    assert requests.session_of(AGENT, Raw(b"1")) is None
+    assert requests.find(AGENT, Raw(b"1")) is None
 
 
 def test_the_same_id_may_be_open_at_two_clients(requests: OpenRequests) -> None:

@@ -1,5 +1,3 @@
-from typing import Any
-
 import pytest
 
 from engine_pair import EnginePair
@@ -25,7 +23,8 @@ def test_a_client_of_either_version_learns_how_an_interrupted_turn_ended(
         made.reply(sent.call["id"], {"messageId": "m"})
         made.update("s1", "state_update", state="running")
     exited = made.exit()
-    message: dict[str, Any] = exited.to_client[0]
+    title, message = exited.to_client
+    assert title["params"]["update"]["title"] == "Hello"
     if client == 1:
         assert message["error"]["data"]["agentEnded"] is True
     else:
@@ -39,15 +38,15 @@ def test_a_version_1_client_of_a_version_2_agent_gets_one_response() -> None:
     sent = made.request(5, "session/prompt", sessionId="s1", prompt=TEXT)
     assert made.reply(sent.call["id"], {"messageId": "m"}).to_client == []
     ended = made.update("s1", "state_update", state="idle", stopReason="end_turn")
-    assert ended.to_client[0] == {"jsonrpc": "2.0", "id": 5, "result": {"stopReason": "end_turn"}}
+    assert ended.to_client[-1] == {"jsonrpc": "2.0", "id": 5, "result": {"stopReason": "end_turn"}}
 
 
-def test_a_title_is_announced_once_after_the_turn() -> None:
+def test_a_title_is_announced_once_before_the_turn_ends() -> None:
     made = pair(1, 1)
     made.request(5, "session/prompt", sessionId="s1", prompt=TEXT)
     ended = made.reply(5, {"stopReason": "end_turn"})
-    assert [it.get("id") for it in ended.to_client] == [5, None]
-    assert ended.to_client[1]["params"]["update"]["title"] == "Hello"
+    assert [it.get("id") for it in ended.to_client] == [None, 5]
+    assert ended.to_client[0]["params"]["update"]["title"] == "Hello"
     made.request(6, "session/prompt", sessionId="s1", prompt=TEXT)
     assert len(made.reply(6, {"stopReason": "end_turn"}).to_client) == 1
 

@@ -67,7 +67,11 @@ def test_the_meta_of_a_request_may_be_of_any_type() -> None:
 
 
 def test_the_refusal_of_a_leased_session_names_its_holder() -> None:
-    refusal = leased_session("s1", LeaseHolder(token="t", pid=7, machine="there"))  # noqa: S106 - not a password
+    refusal = leased_session(
+        "s1",
+        LeaseHolder(token="t", pid=7, machine="there"),  # noqa: S106 - not a password
+        may_take_over=False,
+    )
     assert "process 7 on there" in refusal.message
     assert refusal.data == {"sessionId": "s1", "pid": 7, "host": "there"}
 
@@ -89,3 +93,24 @@ def test_an_agent_without_a_usable_error_did_not_answer(error: dict[str, object]
         -32603,
         "the agent did not answer when asked to fly",
     )
+
+
+def test_a_session_id_with_half_of_a_surrogate_pair_is_refused() -> None:
+    with pytest.raises(Refusal, match="sessionId has half of a surrogate pair") as refused:
+        read_session_id("session/resume", {"sessionId": "s\ud800"})
+    assert refused.value.code == -32602
+
+
+@pytest.mark.parametrize(
+    ("may_take_over", "remedy"),
+    [
+        (False, "start rekindle with --takeover to move it here"),
+        (True, "load or resume it again to move it back here"),
+    ],
+)
+def test_the_advice_for_a_leased_session_is_one_that_helps(
+    *, may_take_over: bool, remedy: str
+) -> None:
+    holder = LeaseHolder(token="t", pid=7, machine="there")  # noqa: S106 - not a password
+    refusal = leased_session("s1", holder, may_take_over=may_take_over)
+    assert refusal.message.endswith(f"or {remedy}")

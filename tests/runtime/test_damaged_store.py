@@ -63,6 +63,7 @@ def damaged(store_path: Path) -> Path:
     store_path.parent.mkdir()
     with SqliteStore(store_path) as store:
         fill(store, range(5))
+        store.write([Counted(session_id=name, at_us=1, turns=1) for name in sorted(OLD)])
     with store_path.open("r+b") as file:
         file.write(b"\xff" * 50)
     return store_path

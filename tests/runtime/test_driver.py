@@ -89,9 +89,11 @@ def test_a_turn_is_recorded_and_forwarded(pair: Pair, store: MemoryStore) -> Non
     pair.new()
     pair.request(3, "session/prompt", sessionId="s1", prompt=[{"type": "text", "text": "Hi"}])
     assert pair.serve({"stopReason": "end_turn"})["method"] == "session/prompt"
+    title = json.loads(pair.client.next_line(0))
+    assert title["params"]["update"]["title"] == "Hi"
     assert json.loads(pair.client.next_line(0)) == {"id": 3, "result": {"stopReason": "end_turn"}}
     kinds = [entry.kind for entry in store.read("s1")]
-    assert kinds == ["setup", "ready", "prompt", "answer", "update"]
+    assert kinds == ["setup", "ready", "prompt", "update", "answer"]
 
 
 def test_a_message_is_recorded_before_the_peer_receives_it(

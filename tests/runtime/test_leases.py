@@ -1,5 +1,6 @@
 """Leases between real processes that share a store."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,3 +72,29 @@ def test_a_symbolic_link_opens_the_same_store(start: Start, store_path: Path) ->
     request = other.request("session/load", NEW | {"sessionId": session_id})
     assert "in use by process" in other.answer(request)["error"]["message"]
     assert list(link.parent.iterdir()) == [link]
+
+
+def test_a_deleted_live_folder_does_not_free_a_session(start: Start, store_path: Path) -> None:
+    one, other = connect(start), connect(start)
+    session_id = one.new()
+    one.prompt(session_id, "Hello")
+    shutil.rmtree(f"{store_path}.live")
+    error = other.answer(other.request("session/load", NEW | {"sessionId": session_id}))["error"]
+    assert f"in use by process {one.process.pid} on " in error["message"]
+    assert one.reply(session_id, "what did I say first?") == "You said first: Hello"
+    one.process.kill()
+    one.process.wait()
+    other.call("session/load", NEW | {"sessionId": session_id})
+
+
+def test_a_lost_takeover_race_is_answered_with_advice_that_helps(start: Start) -> None:
+    one, other = connect(start, "--takeover"), connect(start, "--takeover")
+    session_id = one.new()
+    one.prompt(session_id, "Hello")
+    opening = NEW | {"sessionId": session_id}
+    other.call("session/load", opening)
+    prompt = {"sessionId": session_id, "prompt": [{"type": "text", "text": "Mine!"}]}
+    error = one.answer(one.request("session/prompt", prompt))["error"]
+    assert error["message"].endswith("or load or resume it again to move it back here")
+    one.call("session/load", opening)
+    assert one.reply(session_id, "what did I say first?").endswith("You said first: Hello")

@@ -1,10 +1,12 @@
 """Messages outside the protocol."""
 
 import time
+from pathlib import Path
 from threading import Thread
 
 import pytest
 
+from rekindle.errors import UsageError
 from rekindle.runtime.log import Log
 from stdio_client import TIMEOUT
 
@@ -22,3 +24,32 @@ def test_a_report_after_an_idle_moment_is_written(
         monkeypatch.setattr(Thread, "is_alive", lambda _: True)
         log.report("two")
     assert capfd.readouterr().err == "rekindle: two\n"
+
+
+def test_a_log_is_continued(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    for text in ("one", "two"):
+        with Log(path) as log:
+            log.note(text)
+    assert [line.split("] ")[1] for line in path.read_text().splitlines()] == ["one", "two"]
+
+
+def test_a_foreign_file_is_no_log(tmp_path: Path) -> None:
+    path = tmp_path / ".profile"
+    path.write_text("export PATH\n")
+    with pytest.raises(UsageError, match="not a log of Rekindle"):
+        Log(path)
+    assert path.read_text() == "export PATH\n"
+
+
+def test_a_log_is_not_written_through_a_link(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "log"
+    link.symlink_to(target)
+    with pytest.raises(UsageError, match="symbolic link"):
+        Log(link)
+    assert not target.exists()
+
+
+def test_a_device_can_be_a_log() -> None:
+    with Log(Path("/dev/null")) as log:
+        log.note("one")

@@ -1,6 +1,7 @@
 """`rekindle run` with the example agent: the messages to the editor, and the record."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from rekindle.transcript.reducer import fold
 from stdio_client import EXAMPLE_AGENT, NEW, Client, selected
 
 Start = Callable[..., Client]
+IMITATIONS = Path(__file__).parents[1] / "agents" / "agent_imitations.py"
 
 
 def entries(path: Path, session_id: str) -> list[Entry]:
@@ -87,6 +89,7 @@ def test_a_replay_is_not_recorded_again(start: Start, store_path: Path, tmp_path
     client.prompt(session_id, "and this")
     client.end()
     first, second = fold(entries(store_path, session_id)).turns
+    first.precedes_opening = False
     assert [first] == before
     assert second.number == 2
 
@@ -151,9 +154,25 @@ def test_many_processes_can_share_one_store(start: Start, store_path: Path) -> N
         recorded = [e for e in entries(store_path, session_id) if e.kind is Kind.UPDATE]
         assert len(recorded) > 2000
         updates = [json.loads(entry.line) for entry in recorded]
-        # The title is announced after the turn, and this client does not read that far.
-        assert updates[: len(received)] == received
-        assert len(updates) <= len(received) + 1
+        assert updates == received
+
+
+def test_updates_under_the_id_of_another_session_are_not_recorded(
+    start: Start, store_path: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "memory").mkdir()
+    client = start(sys.executable, IMITATIONS, "droid", tmp_path / "memory")
+    sessions = [client.new() for _ in range(3)]
+    for prompted in (sessions[1], sessions[0]):
+        client.prompt(prompted, "hello there")
+    status, reported = client.end()
+    assert status == 0
+    assert reported.count("under the id of another") == 1
+    turns = {it: fold(entries(store_path, it)).turns for it in sessions}
+    assert [len(turns[it]) for it in sessions] == [1, 1, 0]
+    one, other = (turns[it][0].items for it in sessions[:2])
+    assert [type(it) for it in one] == [type(it) for it in other]
+    assert client.updates(sessions[2]) == []
 
 
 @pytest.mark.parametrize("with_log", [True, False])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -48,6 +49,62 @@ def test_a_forgetful_agent_remembers_after_kill_9_of_everything(start: Start) ->
     told = client.updates(session_id)
     users = [it["content"]["text"] for it in told if kind(it) == "user_message_chunk"]
     assert users == ["My name is Ada.", "think, plan, read", "what did I say first?"]
+
+
+@pytest.mark.parametrize("method", ["session/load", "session/resume"])
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_an_agent_that_has_lost_turns_receives_them_with_the_next_prompt(
+    start: Start, tmp_path: Path, method: str, version: str
+) -> None:
+    memory, saved, received = (tmp_path / name for name in ("memory", "saved", "received"))
+    agent = (*EXAMPLE_AGENT, "--memory", memory, "--protocol", version, "--offer", "load,resume")
+    if version == "2":
+        agent = (*agent, "--only-v2")
+    client = connect(start, *agent)
+    session_id = client.new()
+    client.prompt(session_id, "The first task")
+    client.prompt(session_id, "The second task")
+    client.end()
+    shutil.copytree(memory, saved)
+    client = connect(start, *agent)
+    client.call("session/load", NEW | {"sessionId": session_id})
+    client.prompt(session_id, "The third task")
+    client.prompt(session_id, "The fourth task")
+    client.process.kill()
+    client.process.wait()
+    # The agent was killed before it wrote its last turns.
+    shutil.rmtree(memory)
+    saved.rename(memory)
+
+    client = connect(start, "sh", "-c", f'tee {received} | "$0" "$@"', *agent)
+    result = client.call(method, NEW | {"sessionId": session_id})
+    assert result["_meta"]["rekindle"] == {"restored": "native", "missingTurns": 2}
+    client.prompt(session_id, "how many prompts")
+    client.end()
+    prompt = json.loads(received.read_bytes().splitlines()[-1])["params"]["prompt"]
+    assert prompt[-1] == {"type": "text", "text": "how many prompts"}
+    carried = prompt[0]["text"]
+    assert [name in carried for name in ("first", "second", "third", "fourth")] == [
+        False, False, True, True,
+    ]  # fmt: skip
+
+
+def test_an_agent_that_exits_by_itself_has_saved_its_turns(
+    start: Start, store_path: Path, tmp_path: Path
+) -> None:
+    agent = (*EXAMPLE_AGENT, "--memory", tmp_path / "memory", "--offer", "load,resume")
+    client = connect(start, *agent)
+    session_id = client.new()
+    client.prompt(session_id, "Hello")
+    client.end()
+    client = connect(start, *agent)
+    client.call("session/resume", NEW | {"sessionId": session_id})
+    client.prompt(session_id, "Hello again")
+    client.process.kill()
+    client.process.wait()
+    with SqliteStore(store_path) as store:
+        session = store.session(session_id)
+    assert (session.saved_turns, session.turns) == (1, 2)
 
 
 def test_an_agent_that_closes_its_output_counts_as_exited(start: Start) -> None:

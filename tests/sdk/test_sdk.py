@@ -135,6 +135,6 @@ def methods_called_on(agent: str, offers: frozenset[str]) -> set[str]:
     if agent.startswith("v2"):
         own = {"list", "resume", "close", "set_config_option"} | offers & {"delete", "fork"}
     else:
-        own = {"set_mode"} | offers - ({"load"} if "resume" in offers else set[str]())
+        own = {"set_mode"} | offers - ({"resume"} if "load" in offers else set[str]())
     names = {"new", "prompt", "cancel", "request_permission"} | own
     return {"initialize", *(f"session/{name}" for name in names)}

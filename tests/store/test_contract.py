@@ -14,6 +14,9 @@ from rekindle.errors import SessionAmbiguous, SessionNotFound
 from rekindle.model import (
     UNKNOWN_TO_AGENT,
     AgentIdentity,
+    AgentObserved,
+    AgentSaved,
+    AgentTrait,
     Archived,
     Counted,
     Deleted,
@@ -168,6 +171,39 @@ def test_counted_adds_turns_and_messages(store: Store) -> None:
     assert (session.turns, session.messages, session.updated_us) == (1, 5, NOW)
 
 
+def test_saved_turns_belong_to_the_session_of_the_agent(store: Store) -> None:
+    saved = AgentSaved(session_id="s1", at_us=NOW)
+    store.write([opened("s1", agent_session_id="a1")])
+    store.write([Counted(session_id="s1", at_us=NOW, turns=2, messages=4), saved])
+    store.write([Counted(session_id="s1", at_us=NOW, turns=1, messages=2)])
+    assert (store.session("s1").saved_turns, store.session("s1").turns) == (2, 3)
+    store.write([opened("s1", cwd="/p")])
+    store.write([opened("s1", agent_session_id="a1")])
+    assert store.session("s1").saved_turns == 2
+    store.write([opened("s1", agent_session_id="a2")])
+    assert store.session("s1").saved_turns == 0
+    store.write([Forked(session_id="s2", at_us=NOW, parent_id="s1", until_seq=0), saved])
+    assert store.session("s2").saved_turns == 0
+
+
+def test_traits_belong_to_the_release_of_an_agent(store: Store) -> None:
+    def observed(release: str, trait: AgentTrait) -> AgentObserved:
+        return AgentObserved(session_id="s1", at_us=NOW, release=release, trait=trait)
+
+    replays, is_silent = AgentTrait.REPLAYS, AgentTrait.LOADS_SILENTLY
+    store.write([observed("a 1", replays), observed("a 1", replays), observed("a 2", is_silent)])
+    store.write([observed("a 2", replays)])
+    assert store.agent_traits("a 1") == {replays}
+    assert store.agent_traits("a 2") == {replays, is_silent}
+    assert store.agent_traits("a") == set()
+    assert store.known_ids(["s1"]) == set()
+
+
+def test_saved_turns_of_an_unknown_session_do_nothing(store: Store) -> None:
+    store.write([AgentSaved(session_id="s1", at_us=NOW)])
+    assert store.known_ids(["s1"]) == set()
+
+
 def test_titles_are_ranked_by_source(store: Store) -> None:
     def write(source: TitleSource, title: str | None) -> tuple[str | None, str | None]:
         store.write([titled(source, title)])
@@ -204,6 +240,19 @@ def test_extend_requires_the_expected_last_seq(store: Store) -> None:
     assert (store.session("s1").cwd, store.session("s1").updated_us) == ("/p", NOW + 1)
     with pytest.raises(SessionNotFound):
         store.session("nobody")
+
+
+def test_extend_bounds_the_time_of_the_session(store: Store) -> None:
+    future = batch(b"1", kind=Kind.PROMPT, at_us=NOW + 99)
+    assert store.extend("s1", 0, [opened("s1", cwd="/p"), future], latest_us=NOW + 5)
+    session = store.session("s1")
+    assert (session.created_us, session.updated_us) == (NOW, NOW + 5)
+    assert [entry.at_us for entry in store.read("s1")] == [NOW + 99]
+    # A session does not become older.
+    assert store.extend("s1", 1, [batch(b"2", kind=Kind.ANSWER)], latest_us=NOW - 5)
+    assert not store.extend("s1", 7, [batch(b"3")], latest_us=NOW)
+    assert store.session("s1").updated_us == NOW + 5
+    assert not store.extend("nobody", 7, [], latest_us=NOW)
 
 
 def test_extend_applies_nothing_if_the_iterable_raises(store: Store) -> None:
@@ -253,6 +302,20 @@ def test_paging_is_stable_under_concurrent_writes(store: Store) -> None:
         before = (page[-1].updated_us, page[-1].id)
         store.write([batch(b"2", session="new", kind=Kind.PROMPT, at_us=NOW + 99)])
     assert seen == [f"s{number}" for number in (9, 8, 7, 6, 5, 4, 3, 2, 1, 0)]
+
+
+def test_sessions_without_a_turn_can_be_left_out(store: Store) -> None:
+    for number in range(9):
+        name = f"s{number}"
+        store.write([opened(name, cwd="/p", at_us=NOW + number // 2)])
+        turns = int(number % 3 == 1)
+        store.write([Counted(session_id=name, at_us=NOW, turns=turns, messages=1)])
+    assert ids(store.sessions(Page(prompted=True))) == ["s7", "s4", "s1"]
+    assert ids(store.sessions(Page(prompted=True, cwd="/p"))) == ["s7", "s4", "s1"]
+    assert ids(store.sessions(Page(prompted=True, limit=2))) == ["s7", "s4"]
+    assert ids(store.sessions(Page(prompted=True, before=(NOW + 2, "s4")))) == ["s1"]
+    assert len(store.sessions(Page())) == 9
+    assert store.overview().whole.sessions == 9
 
 
 def test_unopened_sessions_are_listed_only_on_request(store: Store) -> None:
@@ -528,7 +591,9 @@ class SqliteAgainstMemory(RuleBasedStateMachine):
             Page(with_unopened=True, with_archived=True, deleted=deleted)
             for deleted in (False, True)
         ]
-        for page in (Page(), Page(deleted=True, limit=2), Page(archived=True), *everything):
+        prompted = Page(prompted=True)
+        chosen = (Page(), Page(deleted=True, limit=2), Page(archived=True), prompted)
+        for page in (*chosen, *everything):
             assert self.real.sessions(page) == self.model.sessions(page)
         whole, model = self.real.overview(), self.model.overview()
         assert replace(whole, size=0, unused=0) == replace(model, size=0)

@@ -24,10 +24,14 @@ from rekindle.transfer.bundle_reader import BundleReader
 from rekindle.transfer.merge import Merger, MergeResult, RecordedCopy
 
 NOW = 1_700_000_000_000_000
+IMPORTED_US = NOW + 1_000_000
+"""The time at which `merge_bundle` imports."""
 HOLDER = LeaseHolder(token="importer", pid=1, machine="here")  # noqa: S106 - no password
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=20)
-TIMES = st.integers(0, 253_402_300_799_999_999)
+# Later times would be clamped.
+TIMES = st.integers(0, NOW)
+FOLDERS = WORDS.map(lambda words: f"/{words}")
 LINES = st.binary(max_size=40).map(lambda data: data.replace(b"\n", b""))
 
 
@@ -40,8 +44,8 @@ def changes_of(draw: st.DrawFn, session_id: str) -> list[Change]:
         at_us=draw(TIMES),
         agent_session_id=draw(st.none() | WORDS),
         agent=agent,
-        cwd=draw(st.none() | WORDS),
-        directories=tuple(draw(st.lists(WORDS, max_size=2))),
+        cwd=draw(st.none() | FOLDERS),
+        directories=tuple(draw(st.lists(FOLDERS, max_size=2))),
         parent_id=draw(st.none() | WORDS),
     )
     titles = draw(st.dictionaries(st.sampled_from(TitleSource), WORDS))
@@ -96,6 +100,6 @@ def merge_bundle(store: Store, data: bytes, **options: bool) -> list[MergeResult
     merger = Merger(store, HOLDER, **options)
     with read_bundle(data) as reader:
         return [
-            merger.merge(RecordedCopy(line.session, partial(reader.entries, number)), NOW)
+            merger.merge(RecordedCopy(line.session, partial(reader.entries, number)), IMPORTED_US)
             for number, line in enumerate(reader.sessions)
         ]

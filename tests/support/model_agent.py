@@ -1,8 +1,10 @@
 """A version 1 agent that calls a model over HTTP: a stand-in for the agents of `make interop`.
 
 `python model_agent.py URL FOLDER TRAIT…` keeps its sessions in the folder. A trait is a method that
-it offers (`list`, `load`, `resume`, `fork`, `close`, `delete`), or `forgets`: the model does not
-receive the history of a session that was loaded or resumed.
+it offers (`list`, `load`, `resume`, `fork`, `close`, `delete`), or one of these:
+- `forgets`: the model does not receive the history of a session that was loaded or resumed.
+- `late`: it saves its sessions only when its input ends.
+- `dies`: it exits at the first request.
 """
 
 import json
@@ -67,7 +69,8 @@ def prompt(session_id: str, blocks: list[Json]) -> Json:
     words = "\n".join(block["text"] for block in blocks)
     sessions[session_id].append({"role": "user", "content": words})
     sessions[session_id].append({"role": "assistant", "content": complete(session_id)})
-    save(session_id)
+    if "late" not in TRAITS:
+        save(session_id)
     return {"stopReason": "end_turn"}
 
 
@@ -98,7 +101,7 @@ def replay(session_id: str) -> Json:
 
 
 def initialize() -> Json:
-    own = {name: {} for name in TRAITS - {"load", "forgets"}}
+    own = {name: {} for name in TRAITS - {"load", "forgets", "late", "dies"}}
     capabilities = {"loadSession": "load" in TRAITS, "sessionCapabilities": own}
     info = {"name": "thinking", "version": "1"}
     return {"protocolVersion": 1, "agentCapabilities": capabilities, "agentInfo": info}
@@ -135,9 +138,13 @@ def answer(method: str, params: Json) -> Json:
 
 def main() -> None:
     for line in sys.stdin:
+        if "dies" in TRAITS:
+            return
         request = json.loads(line)
         if "id" in request and "method" in request:
             send(id=request["id"], result=answer(request["method"], request.get("params") or {}))
+    for session_id in sessions:
+        save(session_id)
 
 
 main()

@@ -14,7 +14,9 @@ A script has the messages of both peers, and the effects of each:
     speaks CLIENT AGENT      the protocol versions of client and agent
     agent NAME METHODS       the agent has answered `initialize`, and offers these methods
     open ID [MODE]           a session was created in /p
-    said ID PROMPT | ANSWER  the session has had this turn
+    said ID PROMPT | ANSWER  the session has had this turn, and the agent has saved it
+    unsaved ID PROMPT | ANSWER           … and the agent may have lost it
+    saved ID                 the agent has saved all turns of the session
     imported ID TOOL PROMPT | ANSWER     a session of another tool was imported
     helper ID TOOL PROMPT | ANSWER       … a session of a sub-agent of c1
     homeless ID TOOL PROMPT | ANSWER     … a session whose folder is unknown
@@ -46,6 +48,8 @@ from rekindle.importers.base import EntryCounts
 from rekindle.importers.entry_builder import EntryBuilder
 from rekindle.model import (
     AgentIdentity,
+    AgentObserved,
+    AgentSaved,
     Change,
     Counted,
     Deleted,
@@ -57,6 +61,7 @@ from rekindle.model import (
     Origin,
     Titled,
     TitleSource,
+    Truncated,
 )
 from rekindle.proxy.connection_state import EngineSettings
 from rekindle.proxy.engine import Engine
@@ -194,6 +199,13 @@ class Playbook:
         self.exchange("session/new", {"cwd": "/p", "mcpServers": []}, result)
 
     def do_said(self, words: str) -> None:
+        self.do_unsaved(words)
+        self.do_saved(words.split(" ", 1)[0])
+
+    def do_saved(self, session_id: str) -> None:
+        self.record.store.write([AgentSaved(session_id=session_id, at_us=self.now)])
+
+    def do_unsaved(self, words: str) -> None:
         session_id, turn = words.split(" ", 1)
         prompt, answer = turn.split(" | ")
         content = {"type": "text", "text": answer}
@@ -352,8 +364,23 @@ def describe_change(change: Change, received: list[bytes]) -> list[str]:
             return [f"{change.session_id} +{change.turns} turns, +{change.messages} messages"]
         case Forked():
             return [f"{change.session_id} forked from {change.parent_id} at {change.until_seq}"]
+        case _:
+            return [describe_rare_change(change)]
+
+
+def describe_rare_change(change: Change) -> str:
+    """Return the line that describes a change of a kind that is seldom recorded."""
+    match change:
         case Deleted():
-            return [f"{change.session_id} deleted"]
+            return f"{change.session_id} deleted"
+        case AgentSaved():
+            return f"{change.session_id} saved by the agent"
+        case AgentObserved():
+            return f"agent {change.release}: {change.trait}"
+        case Truncated():
+            return f"{change.session_id} truncated after {change.until_seq}"
+        case _:
+            raise ValueError(change)
 
 
 def play_file(path: Path, *, update: bool) -> tuple[str, str]:

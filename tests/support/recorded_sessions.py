@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from rekindle.model import AgentIdentity, EntryBatch, Kind, Opened, Page, Side
+from rekindle.model import AgentIdentity, Counted, EntryBatch, Kind, Opened, Page, Side
 from rekindle.store.search import SearchHit, SearchRequest
 from rekindle.store.sqlite.search_index import SqliteSearchIndex, table_of
 from rekindle.store.sqlite.store import SqliteStore
@@ -29,6 +29,10 @@ def opened(session: str, cwd: str = "/p") -> Opened:
 
 def asked(session: str, words: str, at_us: int = NOW) -> EntryBatch:
     return entry(session, Kind.PROMPT, {"params": {"prompt": [text(words)]}}, at_us)
+
+
+def counted(session: str, turns: int = 1) -> Counted:
+    return Counted(session_id=session, at_us=NOW, turns=turns)
 
 
 def told(session: str, words: str, message_id: str | None = None) -> EntryBatch:

@@ -29,6 +29,7 @@ def call(kind: str, name: str, more: Json) -> Json:
 
 
 DONE = {"title": "T", "status": "completed"}
+OPEN = {"title": "T", "status": "in_progress"}
 SHARED = [
     st.just({"sessionUpdate": "usage_update", "used": 1, "size": 2}),
     st.just({"sessionUpdate": "session_info_update", "title": "Of the agent"}),
@@ -207,10 +208,10 @@ class Conversation:
                 self.permission(update["ask"], is_allowed=update["is_allowed"])
             else:
                 self.update(**update)
-        # End every call: a replay shows a call that never ended as failed.
+        # Send every title: otherwise only a permission request may have it.
         names = [it.get("toolCallId", it.get("ask")) for it in updates]
         for name in sorted({it for it in names if isinstance(it, str)}):
-            self.update(**call("tool_call_update", name, DONE))
+            self.update(**call("tool_call_update", name, OPEN))
         self.flush()
         if self.agent == 2:
             self.update(sessionUpdate="state_update", state="idle", stopReason="end_turn")

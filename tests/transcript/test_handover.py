@@ -4,7 +4,14 @@ from typing import Any
 import pytest
 
 from rekindle.model import Entry, Kind, Side
-from rekindle.transcript.handover import as_block, carries_history, handover_text, reminder_text
+from rekindle.transcript.handover import (
+    as_block,
+    carries_history,
+    handover_text,
+    missing_turns_text,
+    reminder_text,
+)
+from rekindle.transcript.preface import END
 from rekindle.transcript.reducer import Transcript, fold
 
 Json = dict[str, Any]
@@ -43,7 +50,8 @@ def test_a_short_history_is_complete() -> None:
     text = handover_text(
         transcript_of(("Fix it", [message("Fixed.")], DONE), ("Thanks", [message("Sure")], DONE))
     )
-    assert text.endswith("User: Fix it\nYou: Fixed.\n\nUser: Thanks\nYou: Sure")
+    turns = "User: Fix it\nYou: Fixed.\n\nUser: Thanks\nYou: Sure"
+    assert text.endswith(f"{turns}\n\n{END}")
     assert "you have no memory" in text
     assert "left out" not in text
 
@@ -91,7 +99,7 @@ def test_abnormal_ends_of_turns_are_named() -> None:
     )
     assert "[this turn failed: no credit]" in text
     assert "[this turn ended with: cancelled]" in text
-    assert text.endswith("[this turn was cut off]")
+    assert text.endswith(f"[this turn was cut off]\n\n{END}")
 
 
 def test_tool_calls_have_results_and_thoughts_are_left_out() -> None:
@@ -129,7 +137,8 @@ def test_only_an_unfinished_plan_is_included() -> None:
     steps = [{"content": "one", "status": "completed"}, {"content": "two", "status": "pending"}]
     plan = {"sessionUpdate": "plan", "entries": steps}
     text = handover_text(transcript_of(("go", [plan], DONE)))
-    assert text.endswith("The plan, as it stands:\n- one (completed)\n- two (pending)")
+    plan_text = "The plan, as it stands:\n- one (completed)\n- two (pending)"
+    assert text.endswith(f"{plan_text}\n\n{END}")
     finished = {"sessionUpdate": "plan", "entries": steps[:1]}
     assert "The plan" not in handover_text(transcript_of(("go", [plan, finished], DONE)))
 
@@ -187,9 +196,29 @@ def test_the_output_of_a_terminal_is_included() -> None:
     assert "all done" in handover_text(transcript_of(("Go", [call], DONE)))
 
 
+def test_the_raw_output_of_a_call_replaces_a_terminal_that_is_gone() -> None:
+    text = {"type": "content", "content": {"type": "text", "text": "It took a second."}}
+    call = {
+        "sessionUpdate": "tool_call",
+        "toolCallId": "t",
+        "title": "make",
+        "content": [text, {"type": "terminal", "terminalId": "x"}],
+        "rawOutput": {"output": "all done"},
+    }
+    written = handover_text(transcript_of(("Go", [call], DONE)))
+    assert "It took a second.\nall done" in written
+
+
 def test_a_handover_is_recognised_in_an_agents_own_files() -> None:
     transcript = transcript_of(("Fix it", [message("I begin")], None))
-    for result in (handover_text(transcript), reminder_text(transcript)):
+    texts = (
+        handover_text(transcript),
+        reminder_text(transcript, transcript.turns),
+        missing_turns_text(transcript, {1}),
+        reminder_text(done := transcript_of(("Fix it", [message("I begin")], DONE)), done.turns),
+    )
+    assert len({text[:40] for text in texts}) == 4
+    for result in texts:
         assert carries_history(f"{result}\n\nGo on")
     assert not carries_history("Go on")
     assert not carries_history("")

@@ -69,11 +69,26 @@ def test_terminals_are_sent_once_before_their_tool_calls() -> None:
     assert [it["toolCallId"] for it in both] == ["a", "b"]
 
 
-def test_an_unfinished_call_is_cancelled_with_its_turn_or_has_failed() -> None:
+def test_the_raw_output_of_a_call_replaces_the_output_of_a_terminal_that_is_gone() -> None:
+    call = update(
+        sessionUpdate="tool_call",
+        toolCallId="t",
+        title="make",
+        content=[{"type": "terminal", "terminalId": "x"}],
+        rawOutput={"output": "all done"},
+    )
+    shown = replayed(transcript_of(call))[0]
+    assert shown["terminalId"] == "x"
+    assert base64.b64decode(shown["output"]["data"]) == b"all done"
+
+
+def test_an_unfinished_call_is_as_the_agent_left_it_unless_its_turn_was_interrupted() -> None:
     call = update(sessionUpdate="tool_call", toolCallId="t", title="T", status="in_progress")
     cancelled = (Kind.ANSWER, {"result": {"stopReason": "cancelled"}})
     assert replayed(transcript_of(PROMPT, call, cancelled))[-1]["status"] == "cancelled"
     assert replayed(transcript_of(PROMPT, call))[-1]["status"] == "failed"
+    ended = (Kind.ANSWER, {"result": {"stopReason": "end_turn"}})
+    assert replayed(transcript_of(PROMPT, call, ended))[-1]["status"] == "in_progress"
     assert replayed(transcript_of(PROMPT, call), is_running=True)[-1]["status"] == "in_progress"
 
 

@@ -4,7 +4,9 @@ from hypothesis import example, given, strategies as st
 from rekindle.transcript.titles import (
     MAX_TITLE,
     fork_title,
+    is_placeholder,
     shorten,
+    title_from_agent,
     title_from_prompt,
     without_fork_suffix,
 )
@@ -47,3 +49,36 @@ def test_only_the_beginning_of_a_long_prompt_is_read(text: str) -> None:
 def test_fork_of_a_fork_has_one_suffix() -> None:
     assert fork_title("Greeting") == fork_title("Greeting (fork)") == "Greeting (fork)"
     assert without_fork_suffix("Greeting (fork)") == without_fork_suffix("Greeting") == "Greeting"
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "",
+        "New session",
+        "New session - 2026-01-02T03:04:05.678Z",
+        "Child session - 2026-01-02T03:04:05Z",
+        "New Chat",
+        "Untitled",
+        "Untitled (3)",
+        "Session 12",
+        "session 0f0f0f0f-1111-2222-3333-444455556666",
+        "Session ses_4f0c1e2d3b4a",
+        "2026-01-02",
+    ],
+)
+def test_a_title_that_fits_any_session_is_a_placeholder(title: str) -> None:
+    assert is_placeholder(title)
+    assert title_from_agent(title) is None
+
+
+@pytest.mark.parametrize("title", ["New", "1.2.3", "42", "New session store", "Разговор", "新しい"])
+def test_other_titles_are_not_placeholders(title: str) -> None:
+    assert not is_placeholder(title)
+    assert title_from_agent(f" {title}\n") == title
+
+
+def test_title_of_an_agent_is_one_line_of_limited_length() -> None:
+    assert title_from_agent("Fix\nthe  parser") == "Fix the parser"
+    assert title_from_agent("x" * 900) == "x" * 500
+    assert title_from_agent(None) is title_from_agent(7) is None

@@ -26,7 +26,7 @@ CONTENT = st.builds(lambda block: {"type": "content", "content": block}, BLOCK)
 FIELDS = {
     "title": WORDS,
     "kind": st.sampled_from(["read", "edit", "execute", "other"]),
-    "status": st.sampled_from(["completed", "failed"]),
+    "status": st.sampled_from(["pending", "in_progress", "completed", "failed"]),
     "content": st.lists(CONTENT, max_size=2),
     "locations": st.lists(st.just({"path": "/a", "line": 3}), max_size=2),
     "rawInput": st.just({"x": 1}),

@@ -29,6 +29,7 @@ from rekindle.store.memory import MemoryStore
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.transcript.handover import handover_text
 from rekindle.transcript.reducer import fold
+from rekindle.transfer.branches import title_changes
 from rekindle.transfer.import_apply import SessionImporter
 from rekindle.transfer.import_scan import ImportResult
 from rekindle.transfer.merge import MergeOutcome
@@ -289,6 +290,16 @@ def test_file_of_agent_after_handover_belongs_to_the_session(store: Store, tmp_p
     assert prompts(store.read("s1")) == ["Hello", "Go on", "Question 2"]
     # The title in the file is made from the history that was handed over.
     assert "continued" not in str(store.titles("s1"))
+
+
+def test_title_made_from_a_handover_is_not_imported() -> None:
+    titles = {
+        TitleSource.PROMPT: "Fix it (fork)",
+        TitleSource.AGENT: "This conversation was continued in a new… (fork)",
+        TitleSource.USER: "This conversation was continued in a new…",
+    }
+    changes = title_changes("s1", NOW, titles)
+    assert [change.source for change in changes] == [TitleSource.PROMPT, TitleSource.USER]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from rekindle.importers.claude.session import IMPORTER as CLAUDE
 from rekindle.importers.gemini.session import IMPORTER as GEMINI
 from rekindle.model import Change, Counted, Entry, Imported, Kind, Opened, Origin, RecordedPrefix
 from rekindle.store.base import Store
-from rekindle.transcript.handover import handover_text, reminder_text
+from rekindle.transcript.handover import handover_text, missing_turns_text, reminder_text
+from rekindle.transcript.preface import END
 from rekindle.transcript.reducer import Transcript, fold
 from rekindle.transfer.merge import MergeOutcome
 from tool_imports import NOW, Run, everything
@@ -205,7 +206,14 @@ def test_same_prompt_to_another_agent_makes_a_branch(
     assert import_all(store, tmp_path) == []
 
 
-@pytest.mark.parametrize("tell", [handover_text, reminder_text])
+@pytest.mark.parametrize(
+    "tell",
+    [
+        handover_text,
+        lambda transcript: reminder_text(transcript, transcript.turns),
+        lambda transcript: missing_turns_text(transcript, {1}),
+    ],
+)
 def test_prompt_with_history_in_front_is_the_same_prompt(
     store: Store, file: ClaudeFile, tmp_path: Path, tell: Callable[[Transcript], str]
 ) -> None:
@@ -219,6 +227,39 @@ def test_prompt_with_history_in_front_is_the_same_prompt(
     file.agent("msg_3", said("It is written here, too."))
     file.write(tmp_path)
     assert import_all(store, tmp_path) == []
+
+
+def test_short_prompt_is_not_the_end_of_another(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    file.write(tmp_path)
+    import_all(store, tmp_path)
+    store.write([asked(SESSION, "Question 2")])
+    transcript = fold(store.read(SESSION))
+    reminder = reminder_text(transcript, transcript.turns[-1:])
+    record_turn(store, "on")
+    file.turn(2)
+    file.user(f"{reminder}\nGo on")
+    file.agent("msg_3", said("Only there."))
+    file.write(tmp_path)
+    assert import_all(store, tmp_path) == [MergeOutcome.BRANCHED]
+
+
+@pytest.mark.parametrize("prompt", ["Question 3", ""])
+def test_prompt_behind_a_history_of_an_earlier_release_is_the_same(
+    store: Store, file: ClaudeFile, tmp_path: Path, prompt: str
+) -> None:
+    file.write(tmp_path)
+    import_all(store, tmp_path)
+    store.write([asked(SESSION, "Question 2")])
+    transcript = fold(store.read(SESSION))
+    reminder = reminder_text(transcript, transcript.turns[-1:]).removesuffix(END)
+    record_turn(store, prompt)
+    file.turn(2)
+    file.user(f"{reminder}\n{prompt}")
+    file.agent("msg_3", said("It is written here, too."))
+    file.write(tmp_path)
+    assert import_all(store, tmp_path) == ([] if prompt else [MergeOutcome.BRANCHED])
 
 
 def test_refused_prompt_does_not_make_a_branch(

@@ -4,6 +4,7 @@ Reading never raises: a line that is not a message becomes None. Only the fields
 line is handled are decoded; `jsonvalue.decode_object` decodes the rest on demand.
 """
 
+import re
 from collections.abc import Hashable
 from typing import Any, cast
 
@@ -126,15 +127,22 @@ def _raw(value: dict[str, Any], key: str) -> Raw | UnsetType:
     return Raw(encode(value[key])) if key in value else UNSET
 
 
-def split_batch(line: bytes) -> list[bytes]:
-    """Return the messages of a JSON-RPC batch; an empty list if the line is not an array."""
-    if line.lstrip()[:1] != b"[":
-        return []
+_ARRAY = re.compile(rb"\s*\[")
+
+
+def is_array(line: bytes) -> bool:
+    """Return whether a line begins as an array, as a JSON-RPC batch does."""
+    return _ARRAY.match(line) is not None
+
+
+def split_batch(line: bytes) -> list[bytes] | None:
+    """Return the members of a JSON-RPC batch; None if the line is not an array in JSON."""
     try:
         return [bytes(member) for member in _decode_array(line)]
     except UNREADABLE:
         value = decode(line)
-        return [encode(member) for member in cast("list[object]", value or [])]
+        is_batch = isinstance(value, list)
+        return [encode(it) for it in cast("list[object]", value)] if is_batch else None
 
 
 def request_key(request_id: Raw) -> Hashable | None:

@@ -21,7 +21,7 @@ _MAX_CANDIDATES = 10
 _MENU_LENGTH = 9
 _FOLDER_SHARE = 3
 """A menu line gives one third of its width to the folder."""
-_ALL = Page()
+_ALL = Page(prompted=True)
 _NO_SESSION = "no session is recorded yet: `rekindle new -- COMMAND` starts one"
 
 
@@ -55,12 +55,16 @@ def choose_session(
     return last_used(store) if last else by_title(store, title or "")
 
 
-def last_used(store: Store) -> Session:
-    """Return the session used last in this folder, or anywhere. Raises StoreError."""
-    found = store.sessions(Page(folders=folder_spellings("."), limit=1))
+def last_used(store: Store, *, prompted: bool = True) -> Session:
+    """Return the session used last in this folder, or anywhere. Raises StoreError.
+
+    Sessions that were never prompted count only if `prompted` is false.
+    """
+    page = Page(limit=1, prompted=prompted)
+    found = store.sessions(replace(page, folders=folder_spellings(".")))
     if found:
         return found[0]
-    found = store.sessions(Page(limit=1))
+    found = store.sessions(page)
     if not found:
         raise StoreError(_NO_SESSION)
     where = folder_label(found[0])

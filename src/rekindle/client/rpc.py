@@ -133,7 +133,7 @@ class RpcConnection:
             if message is not None:
                 self._receive(line, message)
             else:
-                for member in split_batch(line):
+                for member in split_batch(line) or []:
                     self.receive(member)
 
     def _receive(self, line: bytes, message: Envelope) -> None:

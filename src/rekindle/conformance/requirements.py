@@ -155,6 +155,7 @@ REQUIREMENTS = (
     _must("wire.kinds", "51 55 D12", "updates are of the protocol's kinds"),
     _must("wire.arrays", "D11", "options and commands are arrays", _V2),
     _should("wire.sessions", "15", "updates are of sessions that the client knows"),
+    _must("wire.leaks", "15", "an update comes under the id of its own session only"),
     _must("wire.tool-calls", "6 33 51", "tool calls have an id, a known status, absolute paths"),
     _should("wire.titles", "33 51", "a tool call is first told whole, with its title"),
     _must("wire.plans", "36 53", "plans are told whole"),

@@ -120,6 +120,10 @@ def _line_rules(runner: SessionRunner) -> dict[str, tuple[_Applies, _Rule]]:
         "wire.kinds": (_is_update, partial(frames.unknown_kinds, protocol=protocol)),
         "wire.arrays": (frames.has_arrays, frames.null_arrays),
         "wire.sessions": (_is_update, partial(frames.unknown_sessions, known=known)),
+        "wire.leaks": (
+            _of_kinds(vocabulary.CONVERSATION),
+            partial(frames.leaked_updates, protocol=protocol),
+        ),
         "wire.tool-calls": (calls, partial(updates.bad_tool_calls, protocol=protocol)),
         "wire.titles": (calls, partial(updates.untitled_calls, protocol=protocol)),
         "wire.plans": (_of_kinds(vocabulary.PLANS), partial(updates.bad_plans, protocol=protocol)),

@@ -17,7 +17,7 @@ from rekindle.export.json_depth import flatten
 from rekindle.export.labels import one_line
 from rekindle.jsonvalue import as_array, as_object, as_str
 from rekindle.text.sanitize import clean
-from rekindle.transcript.model import Terminals
+from rekindle.transcript.model import Terminals, terminal_text
 
 PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """The image types that are shown as pictures. SVG is not one: it may contain scripts."""
@@ -150,7 +150,7 @@ def result_parts(call: ToolCallLike, terminals: Terminals) -> Iterator[Part]:
     """Yield the result of a tool call."""
     content = [as_object(part) for part in as_array(call.fields.get("content"))]
     for part in content:
-        yield from _call_part(part, terminals)
+        yield from _call_part(part, call, terminals)
     if not content and (output := call.fields.get("rawOutput")):
         yield Code(clean(output)) if isinstance(output, str) else Code(pretty(output), "json")
 
@@ -162,13 +162,14 @@ def change_parts(call: ToolCallLike) -> Iterator[Diff | Note]:
             yield from (it for it in _diff(part) if not isinstance(it, Code))
 
 
-def _call_part(part: dict[str, Any], terminals: Terminals) -> Iterator[Part]:
+def _call_part(part: dict[str, Any], call: ToolCallLike, terminals: Terminals) -> Iterator[Part]:
     match part.get("type"):
         case "diff":
             yield from _diff(part)
         case "terminal":
             terminal = terminals.get(str(part.get("terminalId")))
-            yield Code(clean(terminal.text)) if terminal else Note("a terminal that is gone")
+            text = terminal_text(call.fields, terminal)
+            yield Code(clean(text)) if text or terminal else Note("a terminal that is gone")
         case "content":
             for shown in _block_parts(as_object(part.get("content"))):
                 yield _unfenced(shown.text) if isinstance(shown, Prose) else shown

@@ -12,6 +12,7 @@ from rekindle.transcript.model import PlanItem, TranscriptTurn
 
 HANDOVER = "the agent did not remember this session, so it was told the record"
 REMINDER = "the agent was told again of what was cut off"
+CARRIED = "Rekindle sent the agent a part of the record with this prompt"
 
 
 def agent_label(identity: AgentIdentity) -> str:

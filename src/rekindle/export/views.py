@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rekindle.export.content import ToolCallLike
-from rekindle.export.labels import HANDOVER, REMINDER, ChecklistStep, one_line, plan_steps
+from rekindle.export.labels import CARRIED, HANDOVER, REMINDER, ChecklistStep, one_line, plan_steps
 from rekindle.jsonvalue import Json
 from rekindle.transcript.model import (
     GapItem,
@@ -89,11 +89,18 @@ def _describe_message(message: TranscriptMessage) -> Json:
         # A client of Rekindle receives the notice of a handover as a message.
         return {"type": "handover"}
     kind = {"type": "message", "role": message.role, "messageId": message.id}
-    return {**kind, "content": message.blocks}
+    own = message.own_blocks
+    carried = {"carriesHistory": True} if own != message.blocks else {}
+    return {**kind, "content": own, **carried}
 
 
 def _message_blocks(message: TranscriptMessage) -> Iterator[Block]:
-    yield Speech(role=message.role, blocks=message.blocks, id=message.id)
+    own = message.own_blocks
+    if own or not message.blocks:
+        yield Speech(role=message.role, blocks=own, id=message.id)
+    if own != message.blocks:
+        # The file or the replay of an agent has the text in front of the user's words.
+        yield Remark(CARRIED)
 
 
 def _mask_message(message: TranscriptMessage, mask: Mask) -> TranscriptMessage:

@@ -5,13 +5,11 @@ from contextlib import closing
 from itertools import islice
 
 from rekindle.importers.base import EntryCounts
-from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
+from rekindle.jsonvalue import as_array, as_object, decode_object
 from rekindle.model import Entry, IncomingSession, Kind, TitleSource
-from rekindle.transcript.handover import carries_history
-from rekindle.transcript.titles import title_from_prompt
+from rekindle.transcript.titles import title_from_agent, title_from_prompt
 
 _ENTRIES_SEARCHED = 200
-_MAX_LENGTH = 500
 
 
 def session_titles(
@@ -33,8 +31,7 @@ def session_titles(
             prompt = prompt or title or ""
     if not counts.entries:
         return None
-    tool_title = " ".join((as_str(given) or "").split())[:_MAX_LENGTH]
-    titles = {TitleSource.AGENT: tool_title, TitleSource.PROMPT: prompt}
+    titles = {TitleSource.AGENT: title_from_agent(given), TitleSource.PROMPT: prompt}
     return {source: title for source, title in titles.items() if title}
 
 
@@ -50,9 +47,4 @@ def branch_titles(
 
 def _prompt_title(entry: Entry) -> str | None:
     params = as_object((decode_object(entry.line) or {}).get("params"))
-    blocks = as_array(params.get("prompt"))
-    # An agent that received a handover has recorded the history in front of the user's text.
-    own = [
-        block for block in blocks if not carries_history(as_str(as_object(block).get("text")) or "")
-    ]
-    return title_from_prompt(own or blocks)
+    return title_from_prompt(as_array(params.get("prompt")))

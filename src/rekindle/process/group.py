@@ -17,6 +17,9 @@ TERMINATE_TIMEOUT = 2.0
 """The time between SIGTERM and SIGKILL, in seconds."""
 _POLL_SECONDS = 0.01
 
+MARK = "REKINDLE_AGENT"
+"""A variable in an agent's environment, by which `agent_helpers` recognises its descendants."""
+
 # The exit codes that a shell uses.
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
@@ -44,6 +47,11 @@ def start(
         raise AgentNotStarted(f"command not found: {missing}", NOT_FOUND) from error
     except (OSError, ValueError) as error:
         raise AgentNotStarted(f"cannot run {command[0]}: {error}", NOT_EXECUTABLE) from error
+
+
+def marked_environment() -> Mapping[str, str]:
+    """Return an environment for an agent: a copy of ours, with our pid and session as the mark."""
+    return {**os.environ, MARK: f"{os.getpid()}.{os.getsid(0)}"}
 
 
 def send_signal(pid: int, number: int) -> bool:

@@ -9,7 +9,6 @@ from rekindle.acp.jsonrpc import (
     error_response,
     read_envelope,
     response,
-    split_batch,
     update_line,
 )
 from rekindle.acp.rewrite import MESSAGE_ID, with_id, with_session_id, with_suffixed_ids
@@ -19,20 +18,27 @@ from rekindle.model import UNKNOWN_TO_AGENT, Opened
 from rekindle.proxy.chunk_fast_path import ChunkFastPath
 from rekindle.proxy.flow_scheduler import FlowScheduler
 from rekindle.proxy.journal import update_in
+from rekindle.proxy.leak_guard import LeakGuard
 from rekindle.proxy.live_session import LiveSession, UpdatePolicy
 from rekindle.proxy.open_requests import OpenRequest
 from rekindle.proxy.outbox import Outbox
-from rekindle.proxy.step import AGENT
+from rekindle.proxy.step import AGENT, UserReport
 from rekindle.proxy.translation import (
     TranslatedUpdate,
     permission_for_client,
     response_for_client,
     update_for_client,
 )
+from rekindle.transcript.preface import is_preface_title
+from rekindle.transcript.titles import is_placeholder
 
 CANCELLED = {"outcome": {"outcome": "cancelled"}}
 """The result of a permission request that no user will answer."""
 
+_LEAK = (
+    "the agent sends updates of one session under the id of another too; the copies are neither "
+    "recorded nor forwarded"
+)
 _REQUIRES_ACTION = {"sessionUpdate": "state_update", "state": "requires_action"}
 
 
@@ -46,17 +52,17 @@ class AgentMessages:
         self._scheduler = scheduler
         self.ended_sessions: list[str] = []
         """Sessions in which the last line ended a turn. The engine empties the list."""
+        self._leaks = LeakGuard()
+        self._has_reported_leak = False
 
     def receive(self, line: bytes) -> None:
         """Process one line of the agent."""
         outbox = self._outbox
-        if self._journal.fast_path is not None:
-            forwarded = self._journal.forward_chunks(line)
-            if forwarded is not None:
-                if forwarded:
-                    outbox.send_to_client(forwarded)
-                return
+        if self._journal.fast_path is not None and self.receive_chunks(line):
+            return
         envelope = read_envelope(line)
+        if self._leaks.held:
+            self._settle_held(line, envelope)
         if envelope is not None and envelope.is_update:
             self._receive_update(line, envelope)
             return
@@ -66,36 +72,30 @@ class AgentMessages:
         if envelope is not None:
             self._receive_message(line, envelope)
         else:
-            self._receive_unparsable(line)
-
-    def _receive_unparsable(self, line: bytes) -> None:
-        batch = [(member, read_envelope(member)) for member in split_batch(line)]
-        if any(inner is not None and self._needs_processing(inner) for _, inner in batch):
-            for member, inner in batch:
-                # A batch inside a batch is not a message, so it is forwarded unread.
-                self.receive(member) if inner is not None else self._outbox.send_to_client(member)
-            return
-        if not batch:
             self._journal.unparsable(line)
-        for member, inner in batch:
-            if inner is not None:
-                self._journal.message(AGENT, self._conn.client.peer, member, inner)
-        self._outbox.send_to_client(line)
+            outbox.send_to_client(line)
 
-    def _needs_processing(self, envelope: Envelope) -> bool:
-        """Return whether a member of a batch cannot simply be forwarded."""
-        conn = self._conn
-        live = conn.sessions.get_by_agent_id(envelope.session_id)
-        is_plain = live is None or (
-            live.agent_id == live.id and live.updates.policy is UpdatePolicy.FORWARD
-        )
-        return not is_plain or conn.has_version_2 or self._scheduler.is_awaited(envelope)
+    def receive_chunks(self, lines: bytes) -> bool:
+        """Process lines that are further chunks of the last message; return whether they are."""
+        forwarded = self._journal.forward_chunks(lines)
+        if forwarded is None:
+            return False
+        if forwarded:
+            self._outbox.send_to_client(forwarded)
+        sessions = self._conn.sessions
+        if sessions.are_several:
+            live = sessions.get(self._journal.fast_path_session)
+            if live is not None and self._conn.has_turn(live.id):
+                self._leaks.note_original(live.agent_id, lines)
+        return True
 
     # -- updates ---------------------------------------------------------------------------
 
     def _receive_update(self, line: bytes, envelope: Envelope) -> None:
         conn = self._conn
         agent_id, kind = envelope.session_id, envelope.update_kind
+        if kind == update_kinds.SESSION_INFO_UPDATE:
+            line = _without_preface_title(line)
         live = conn.sessions.get_by_agent_id(agent_id)
         if live is not None:
             self._receive_session_update(live, kind, line)
@@ -114,31 +114,94 @@ class AgentMessages:
         is_history = not update_kinds.is_state(kind)
         policy = live.updates.policy
         if is_history:
-            live.updates.stats.add(kind, is_user=update_kinds.is_user_message(kind))
+            live.updates.add_history(kind, line)
         if live.is_closed or (is_history and policy is UpdatePolicy.DISCARD):
             return
         if live.memory.is_in_transition and self._is_held_back(live, kind, line):
             return
+        if is_history and policy is UpdatePolicy.FORWARD and self._may_be_leaked(live, kind, line):
+            return
+        self._accept_update(live, kind, line)
+
+    def _accept_update(self, live: LiveSession, kind: str, line: bytes) -> None:
+        """Record and forward an update."""
         seen = self._with_client_ids(live, line)
         if kind == update_kinds.SESSION_INFO_UPDATE:
             seen = _with_allowed_title(live, seen)
         if live.handover.notice is not None and _follows_prompt(kind, seen):
             self._outbox.send_to_client(live.handover.notice)
             live.handover.notice = None
+        if kind == update_kinds.STATE_UPDATE and _is_idle(seen):
+            self._outbox.announce_title(live)
         if self._conn.is_translating:
             self._translate_update(live, kind, seen, line)
         else:
             self._forward_update(live, kind, seen, line)
         if kind == update_kinds.STATE_UPDATE:
             self._state_changed(live, seen)
-            if not live.turn.is_working:
-                self._outbox.announce_title(live)
+
+    # -- updates under the id of a wrong session -------------------------------------------
+
+    @property
+    def wake_us(self) -> int | None:
+        """The time at which `release_held` is due, if any update is held."""
+        return self._leaks.deadline_us
+
+    def release_held(self) -> None:
+        """Accept the updates that were held because they might have been copies."""
+        for it in self._leaks.take_held():
+            self._accept_update(it.live, it.kind, it.line)
+
+    def prompted(self) -> None:
+        """Note that a prompt is forwarded."""
+        self._leaks.prompted()
+
+    def _may_be_leaked(self, live: LiveSession, kind: str, line: bytes) -> bool:
+        """Drop or hold an update that may belong to another session; return whether it did."""
+        conn, leaks = self._conn, self._leaks
+        if not conn.sessions.are_several:
+            return False
+        if conn.has_turn(live.id):
+            leaks.note_original(live.agent_id, line)
+            return False
+        if leaks.is_trusted(live) or not conn.has_turn_besides(live.id):
+            return False
+        if leaks.is_copy(live, line):
+            self._report_leak()
+        else:
+            leaks.hold(live, kind, line, conn.at_us)
+            # The next line must be compared, so it must be parsed.
+            self._journal.fast_path = None
+        return True
+
+    def _settle_held(self, line: bytes, envelope: Envelope | None) -> None:
+        """Drop the held updates that the next line is the original of, and accept the others."""
+        conn, leaks = self._conn, self._leaks
+        live: LiveSession | None = None
+        if envelope is not None and envelope.is_update:
+            is_history = not update_kinds.is_state(envelope.update_kind)
+            live = conn.sessions.get_by_agent_id(envelope.session_id) if is_history else None
+        if live is not None and conn.has_turn(live.id):
+            leaks.note_original(live.agent_id, line)
+            if leaks.drop_copies():
+                self._report_leak()
+        elif live is not None and not any(it.live is live for it in leaks.held):
+            # It may be a copy too, of the same original.
+            return
+        self.release_held()
+
+    def _report_leak(self) -> None:
+        if not self._has_reported_leak:
+            self._has_reported_leak = True
+            self._outbox.step.reports.append(UserReport(_LEAK))
+
+    # -- forwarding updates ----------------------------------------------------------------
 
     def _is_held_back(self, live: LiveSession, kind: str, line: bytes) -> bool:
         """Note or hold an update of a session that a flow restores; return whether it did."""
         if kind == update_kinds.STATE_UPDATE:
             # The engine itself reports the state when the session is restored.
-            live.turn.report_state(is_idle=update_in(line).get("state") == "idle")
+            live.turn.report_state(is_idle=_is_idle(line))
             return True
         if live.updates.policy is UpdatePolicy.DISCARD:
             self._conn.queues.hold(live.id, line)
@@ -203,8 +266,7 @@ class AgentMessages:
     def _state_changed(self, live: LiveSession, line: bytes) -> None:
         """Note the state that a version 2 agent reports, and end the turn if it ended."""
         state = update_in(line)
-        is_idle = state.get("state") == "idle"
-        if live.turn.state_changed(is_idle=is_idle, has_stop_reason="stopReason" in state):
+        if live.turn.state_changed(is_idle=_is_idle(line), has_stop_reason="stopReason" in state):
             live.handover.turn_ended()
             if self._conn.client.protocol == 1:
                 self._outbox.end_turn(live.id, ending_to_v1(state))
@@ -276,18 +338,20 @@ class AgentMessages:
 
     def _receive_response(self, line: bytes, envelope: Envelope, request_id: Raw) -> None:
         conn = self._conn
-        live = conn.sessions.get(conn.requests.session_of(AGENT, request_id))
-        if live is not None and live.suffixed.taken:
-            line = with_suffixed_ids(line, live.suffixed.taken, live.suffixed.suffix)
-        request = self._journal.response(AGENT, request_id, envelope, line)
+        request = conn.requests.find(AGENT, request_id)
         if request is None:
             if not conn.requests.is_late(AGENT, request_id):
                 self._outbox.send_to_client(line)
             return
-        session_id = request.session_id if request.method == methods.PROMPT else None
         live = conn.sessions.get(request.session_id)
+        if live is not None and live.suffixed.taken:
+            line = with_suffixed_ids(line, live.suffixed.taken, live.suffixed.suffix)
+        session_id = request.session_id if request.method == methods.PROMPT else None
         if session_id is not None and live is not None:
-            self._prompt_answered(live, request, is_error=envelope.is_error)
+            self._prompt_answered(live, is_error=envelope.is_error)
+        self._journal.response(AGENT, request_id, envelope, line)
+        if session_id is not None and live is not None and envelope.is_error:
+            self._unbind_without_history(live, request)
         if conn.is_translating:
             self._translate_response(live, request, line)
         else:
@@ -296,13 +360,18 @@ class AgentMessages:
             self._prompt_settled(live, request.sent_id)
             self.ended_sessions.append(session_id)
 
-    def _prompt_answered(self, live: LiveSession, request: OpenRequest, *, is_error: bool) -> None:
-        if not is_error:
+    def _prompt_answered(self, live: LiveSession, *, is_error: bool) -> None:
+        """Note the response to a prompt. If it ends the turn, the title goes before it."""
+        if is_error:
+            live.turn.prompt_failed()
+        else:
             live.turn.acknowledged()
-            return
-        live.turn.prompt_failed()
+        if not live.turn.is_working:
+            self._outbox.announce_title(live)
+
+    def _unbind_without_history(self, live: LiveSession, request: OpenRequest) -> None:
+        """Unbind the agent's id if it did not receive the history: it does not know the session."""
         if live.handover.prompt_failed(request.sent_id):
-            # The agent did not receive the history, so it does not know the session.
             unbound = Opened(
                 session_id=live.id,
                 at_us=self._conn.at_us,
@@ -315,7 +384,6 @@ class AgentMessages:
         """Finish a prompt after the client has its response, unless its turn still runs."""
         self._conn.agent.deaths = 0
         if live is not None and not live.turn.is_working:
-            self._outbox.announce_title(live)
             live.handover.prompt_ended(prompt_id)
 
     def _translate_response(
@@ -335,8 +403,13 @@ class AgentMessages:
 def _follows_prompt(kind: str, line: bytes) -> bool:
     """Return whether an update shows that the agent has echoed the whole prompt."""
     if kind == update_kinds.STATE_UPDATE:
-        return update_in(line).get("state") == "idle"
+        return _is_idle(line)
     return not update_kinds.is_state(kind) and not update_kinds.is_user_message(kind)
+
+
+def _is_idle(line: bytes) -> bool:
+    """Return whether a `state_update` reports that the agent does not work any more."""
+    return update_in(line).get("state") == "idle"
 
 
 def _with_user_blocks(live: LiveSession, line: bytes) -> bytes:
@@ -348,12 +421,26 @@ def _with_user_blocks(live: LiveSession, line: bytes) -> bytes:
     return encode({**message, "params": {**params, "update": update}})
 
 
+def _without_preface_title(line: bytes) -> bytes:
+    """Return an update without the agent's title, if that was made from a handover."""
+    title = as_str(update_in(line).get("title"))
+    return line if title is None or not is_preface_title(title) else _without_title(line)
+
+
 def _with_allowed_title(live: LiveSession, line: bytes) -> bytes:
     """Return an update without the agent's title, if the agent may not rename the session."""
+    update = update_in(line)
+    if "title" not in update:
+        return line
+    title = as_str(update["title"])
+    if title is not None and is_placeholder(title) and not live.title.is_locked:
+        # The client may see it, but it is not the title of the session.
+        return line
+    return line if live.title.agent_titled(title) else _without_title(line)
+
+
+def _without_title(line: bytes) -> bytes:
     message = decode_object(line) or {}
     params = as_object(message.get("params"))
-    update = as_object(params.get("update"))
-    if "title" not in update or live.title.agent_titled(as_str(update["title"])):
-        return line
-    rest = without(update, "title")
+    rest = without(as_object(params.get("update")), "title")
     return encode({**message, "params": {**params, "update": rest}})

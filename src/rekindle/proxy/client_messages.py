@@ -7,7 +7,6 @@ from msgspec import UNSET, Raw
 
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import (
-    INVALID_REQUEST,
     REQUEST_CANCELLED,
     Envelope,
     error_response,
@@ -15,7 +14,6 @@ from rekindle.acp.jsonrpc import (
     read_envelope,
     request_key,
     response,
-    split_batch,
     update_line,
 )
 from rekindle.acp.rewrite import with_id, with_session_id
@@ -56,22 +54,8 @@ class ClientMessages:
             return
         if envelope is not None:
             self._receive_message(line, envelope)
-            return
-        batch = [(member, read_envelope(member)) for member in split_batch(line)]
-        if any(inner is not None and self._needs_processing(inner) for _, inner in batch):
-            for member, inner in batch:
-                # A batch inside a batch is not a message, so it is forwarded unread.
-                self.receive(member) if inner is not None else outbox.send_to_agent(member)
-            return
-        if line.lstrip().startswith(b"[") and self._conn.has_version_2:
-            # Version 2 has no batches, so a batch is taken apart. This one has no messages.
-            text = "a batch of nothing that is a message"
-            outbox.send_to_client(error_response(None, INVALID_REQUEST, text))
-            return
-        for member, inner in batch:
-            if inner is not None:
-                outbox.journal.message(client, AGENT, member, inner)
-        outbox.send_to_agent(line)
+        else:
+            outbox.send_to_agent(line)
 
     def release(self) -> None:
         """Process the queued prompts whose turn has come, then the waiting messages."""
@@ -191,14 +175,6 @@ class ClientMessages:
             return envelope.is_request and envelope.method not in _WITHOUT_AGENT
         concerns_session = session_id is not None or envelope.method in methods.LIFECYCLE
         return agent.phase is AgentPhase.INITIALIZING and concerns_session
-
-    def _needs_processing(self, envelope: Envelope) -> bool:
-        """Return whether a member of a batch cannot simply be forwarded."""
-        conn = self._conn
-        live = conn.sessions.get(envelope.session_id)
-        has_two_ids = live is not None and live.agent_id != live.id
-        is_alone = not conn.agent.is_running or conn.is_translating
-        return envelope.method in _NEEDING_PARAMS or has_two_ids or is_alone
 
     # -- cancelling ------------------------------------------------------------------------
 

@@ -123,6 +123,8 @@ class AgentState(Struct, kw_only=True):
     initialize_params: list[dict[str, Any]] = []
     """The params of `initialize`, one for each protocol version, the accepted one first."""
     last_exit: AgentExit | None = None
+    last_exit_us: int | None = None
+    """The time at which its last process ended."""
     open_initializes: int = 0
     """The number of a client's `initialize` requests that are open at the agent."""
 
@@ -160,10 +162,10 @@ class AgentState(Struct, kw_only=True):
         if self.was_ready and self.is_running:
             self.advance("closed_output")
 
-    def exit(self, how: AgentExit) -> None:
+    def exit(self, how: AgentExit, at_us: int) -> None:
         """Note the end of the agent's process."""
         self.advance("exited")
-        self.last_exit = how
+        self.last_exit, self.last_exit_us = how, at_us
         self.deaths += 1
         self.generation += 1
 
@@ -221,17 +223,16 @@ class ConnectionState(Struct, kw_only=True):
         """Whether the client and the agent use different protocol versions."""
         return self.client.protocol != self.agent.capabilities.protocol
 
-    @property
-    def has_version_2(self) -> bool:
-        """Whether the client or the agent uses version 2."""
-        return self.client.protocol > 1 or self.agent.capabilities.protocol > 1
-
     def has_turn(self, session_id: str) -> bool:
         """Return whether a turn is running in a session."""
         live = self.sessions.get(session_id)
         if live is not None and live.turn.is_running:
             return True
         return self.requests.is_open(methods.PROMPT, session_id)
+
+    def has_turn_besides(self, session_id: str) -> bool:
+        """Return whether a turn is running in any other session."""
+        return any(map(self.has_turn, self.sessions.besides(session_id)))
 
     # -- sessions --------------------------------------------------------------------------
 

@@ -9,14 +9,24 @@ Pure: it receives an event with its time and returns a step. It does no I/O, rea
 uses no thread and no randomness.
 """
 
+from collections.abc import Iterable
 from typing import assert_never
 
 from msgspec import Raw
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import error_response, notification, response
+from rekindle.acp.jsonrpc import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    error_response,
+    is_array,
+    notification,
+    response,
+    split_batch,
+)
 from rekindle.model import AgentIdentity
 from rekindle.proxy.agent_messages import CANCELLED, AgentMessages
+from rekindle.proxy.batches import OpenBatches, as_array_line, take_apart
 from rekindle.proxy.client_messages import ClientMessages
 from rekindle.proxy.connection_state import (
     AgentState,
@@ -34,11 +44,12 @@ from rekindle.proxy.flow import (
     RecordChanges,
     RecordUndelivered,
     Refusal,
+    ReportToUser,
     SendToClient,
 )
 from rekindle.proxy.flow_scheduler import FlowResult, FlowScheduler, RunningFlow
 from rekindle.proxy.handlers.replay_cursor import send_position
-from rekindle.proxy.journal import Journal
+from rekindle.proxy.journal import Journal, saved_sessions
 from rekindle.proxy.outbox import Outbox
 from rekindle.proxy.step import AGENT, AgentExit, Peer, Step
 
@@ -62,6 +73,7 @@ class Engine:
         self._scheduler = FlowScheduler(self._outbox, self)
         self._client = ClientMessages(self._outbox, self._scheduler)
         self._agent = AgentMessages(self._outbox, self._scheduler)
+        self._batches = OpenBatches()
         self._has_client = False
 
     # -- events ----------------------------------------------------------------------------
@@ -75,15 +87,14 @@ class Engine:
 
     def receive(self, peer: Peer, lines: bytes, at_us: int) -> Step:
         """Process the lines of one read, joined by newlines, from the agent or a client."""
-        step = self._begin(at_us)
-        if peer == AGENT and self._journal.fast_path is not None:
-            forwarded = self._journal.forward_chunks(lines)
-            if forwarded is not None:
-                if forwarded:
-                    step.to(self._conn.client.peer).append(forwarded)
-                return self._finish()
+        self._begin(at_us)
+        if peer != AGENT:
+            self._agent.release_held()
+        elif self._journal.fast_path is not None and self._agent.receive_chunks(lines):
+            return self._finish()
         for line in lines.split(b"\n"):
-            self._receive_line(peer, line)
+            if not is_array(line) or not self._receive_batch(peer, line):
+                self._receive_line(peer, line)
         return self._finish()
 
     def answer(self, flow: int, answer: object, at_us: int) -> Step:
@@ -97,6 +108,9 @@ class Engine:
         """Process the deadlines that have passed."""
         self._begin(at_us)
         self._journal.fast_path = None
+        wake_us = self._agent.wake_us
+        if wake_us is not None and wake_us <= at_us:
+            self._agent.release_held()
         self._scheduler.tick()
         return self._finish()
 
@@ -109,10 +123,14 @@ class Engine:
         self._begin(at_us)
         self._journal.fast_path = None
         conn, outbox = self._conn, self._outbox
-        conn.agent.exit(exited)
+        self._agent.release_held()
+        conn.agent.exit(exited, at_us)
+        self._batches.drop(AGENT)
         for request in conn.requests.answer_for_clients():
             params = {"requestId": Raw(request.sent_id)}
             outbox.send_to_client(notification(methods.CANCEL_REQUEST, params))
+        if exited.exit_code == 0:
+            self._journal.record_changes(saved_sessions(conn))
         for live in conn.sessions.working():
             outbox.interrupt_turn(live, exited)
         conn.agent_exited()
@@ -151,7 +169,50 @@ class Engine:
             self._journal.finish()
         if self._scheduler.running:
             step.wake_us = self._scheduler.next_deadline_us
+        if self._agent.wake_us is not None:
+            step.wake_us = min(self._agent.wake_us, step.wake_us or self._agent.wake_us)
+        if self._batches:
+            step.to_agent = self._batches.collect(AGENT, step.to_agent)
+            for peer, lines in step.to_clients.items():
+                step.to_clients[peer] = self._batches.collect(peer, lines)
         return step
+
+    def _receive_batch(self, peer: Peer, line: bytes) -> bool:
+        """Process the members of a batch one by one; return whether the line is a batch.
+
+        An agent's line that is not JSON is none: agents print text that begins with a bracket.
+        Strict mode refuses the batch of a version 1 client, and reports that of an agent.
+        """
+        members = split_batch(line)
+        if members is None and peer == AGENT:
+            return False
+        may_batch = self._protocol_of(peer) > 1
+        is_refused = not may_batch and self._outbox.is_refused(peer, line, None)
+        if is_refused and peer != AGENT:
+            return True
+        if not members:
+            code = PARSE_ERROR if members is None else INVALID_REQUEST
+            text = "not JSON" if members is None else "an empty batch"
+            self._send(peer, error_response(None, code, text))
+            return True
+        parts = take_apart(members)
+        if not may_batch:
+            for error in parts.errors:
+                self._send(peer, error)
+        elif parts.request_keys:
+            self._batches.add(peer, parts)
+        elif parts.errors:
+            self._send(peer, as_array_line(parts.errors))
+        for message in parts.messages:
+            self._receive_line(peer, message)
+        return True
+
+    def _protocol_of(self, peer: Peer) -> int:
+        return (self._conn.agent.capabilities if peer == AGENT else self._conn.client).protocol
+
+    def _send(self, peer: Peer, line: bytes) -> None:
+        send = self._outbox.send_to_agent if peer == AGENT else self._outbox.send_to_client
+        send(line)
 
     def _receive_line(self, peer: Peer, line: bytes) -> None:
         """Process one line. After a fault the line is forwarded, and the next one follows."""
@@ -188,6 +249,7 @@ class Engine:
             case SendToClient():
                 self._outbox.step.to(flow.client).extend(action.lines)
             case ForwardToAgent():
+                self._agent.prompted()
                 self._client.forward(action.line, action.preface, is_answered=action.is_answered)
             case RecordUndelivered():
                 self._journal.undelivered_prompt(action.session_id, action.line, action.response)
@@ -198,8 +260,9 @@ class Engine:
             case AnswerOpenPrompts():
                 self._answer_open_prompts(action.session_id)
             case FlushHeld():
-                for line in self._conn.queues.take_held(action.session_id):
-                    self._receive_from_agent(line)
+                self._receive_updates(self._conn.queues.take_held(action.session_id))
+            case ReportToUser():
+                self._outbox.report(action.text, action.quote)
             case DropQueuedPrompts():
                 self._client.drop_queued(action.session_id)
             case _:  # pragma: no cover - the match is complete
@@ -217,7 +280,10 @@ class Engine:
                 self._outbox.step.to(flow.client).append(response(flow.request_id, result))
             case _:
                 pass
-        for line in self._conn.take_released_updates():
+        self._receive_updates(self._conn.take_released_updates())
+
+    def _receive_updates(self, lines: Iterable[bytes]) -> None:
+        for line in lines:
             self._receive_from_agent(line)
 
     def _cancel_turn(self, session_id: str) -> None:

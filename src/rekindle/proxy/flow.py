@@ -87,6 +87,19 @@ class LoadTranscript(Struct, frozen=True):
     session_id: str
 
 
+class GetAgentTraits(Struct, frozen=True):
+    """Look up the traits of an agent by its release. Result: a frozenset of AgentTrait."""
+
+    release: str
+
+
+class ReadEntries(Struct, frozen=True):
+    """Read the entries of a session after a seq. Result: a list of Entry."""
+
+    session_id: str
+    after: int
+
+
 class AcquireLease(Struct, frozen=True):
     """Acquire the lease of a session. Result: a LeaseResult."""
 
@@ -180,6 +193,14 @@ class RecordChanges(Struct, frozen=True):
     changes: list[Change]
 
 
+class ReportToUser(Struct, frozen=True):
+    """Report something to the user, outside the protocol. Result: None."""
+
+    text: str
+    quote: str = ""
+    """The part that comes from the conversation."""
+
+
 # -- waits ------------------------------------------------------------------------------------
 
 
@@ -205,6 +226,8 @@ Query = (
     | ListSessions
     | LookupIds
     | LoadTranscript
+    | ReadEntries
+    | GetAgentTraits
     | AcquireLease
     | ReleaseLease
     | EraseSession
@@ -222,6 +245,7 @@ Action = (
     | AnswerOpenPrompts
     | FlushHeld
     | RecordChanges
+    | ReportToUser
 )
 """Done by the engine at once."""
 

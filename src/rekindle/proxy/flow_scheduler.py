@@ -24,6 +24,7 @@ from rekindle.proxy.flow import (
     RecordChanges,
     RecordUndelivered,
     Refusal,
+    ReportToUser,
     SendToClient,
     WaitForRestart,
     WaitForTurnEnd,
@@ -130,10 +131,6 @@ class FlowScheduler:
             self._advance(running, AgentReply(error=as_object(decode(envelope.error)), line=line))
         return True
 
-    def is_awaited(self, envelope: Envelope) -> bool:
-        """Return whether a flow waits for this response."""
-        return envelope.id is not UNSET and request_key(envelope.id) in self._awaiting_agent
-
     def continue_waiting(self) -> None:
         """Continue the flows that wait for the end of a turn or of a restart, if it has come."""
         self.awaits_restart = self._conn.agent.is_restarting
@@ -226,6 +223,7 @@ class FlowScheduler:
                 | AnswerOpenPrompts()
                 | FlushHeld()
                 | RecordChanges()
+                | ReportToUser()
             ):
                 self._host.perform(running, effect)
                 return True, None

@@ -2,8 +2,9 @@
 
 Recorded: prompts, updates, permission requests and their outcomes, the responses that end turns,
 changes of mode and configuration, and enough of `session/new`, `load`, `resume` and `fork` to know
-the session. Never recorded: credentials, the commands and environments of MCP servers, and the
-contents of files and terminals outside of updates.
+the session. Never recorded: credentials, the commands and environments of MCP servers, unknown
+fields of the client's messages (`recorded_fields`), the agent's stderr, and the contents of files
+and terminals outside of updates.
 
 A prompt that the agent echoes is recorded as an echo, not as another message of the user. Sessions
 go by the client's id here, and lines are recorded as the client sees them.
@@ -20,6 +21,7 @@ from rekindle.acp.jsonrpc import Envelope
 from rekindle.acp.prompt_echo import PromptEcho
 from rekindle.jsonvalue import as_array, as_object, as_str, decode, decode_object, encode
 from rekindle.model import (
+    AgentSaved,
     Change,
     Counted,
     Entry,
@@ -34,8 +36,15 @@ from rekindle.proxy.chunk_fast_path import ChunkFastPath
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.open_requests import OpenRequest
+from rekindle.proxy.recorded_fields import (
+    recorded_ending,
+    recorded_outcome,
+    recorded_request,
+    recorded_servers,
+)
 from rekindle.proxy.step import AGENT, Peer, Step
-from rekindle.transcript.titles import title_from_prompt
+from rekindle.transcript.preface import UserWords
+from rekindle.transcript.titles import title_from_agent, title_from_prompt
 
 _REQUEST_KINDS = {
     methods.PROMPT: Kind.PROMPT,
@@ -131,6 +140,8 @@ class _SessionJournal(Struct):
     """Whether the store knows the session."""
     last_kind: str = ""
     """The kind of the last update. A message begins where the kind changes."""
+    user_words: UserWords = field(default_factory=UserWords)
+    """Finds the user's own words in the chunks of a message that the agent replays."""
     terminals: dict[str, tuple[int, str | None]] = {}
     """For each terminal of a tool call: the recorded length, and the output not yet recorded."""
 
@@ -176,7 +187,7 @@ class Journal:
         self.step = Step()
         self.open_batch: _OpenBatch | None = None
         self.fast_path: ChunkFastPath | None = None
-        self._fast_path_session = ""
+        self.fast_path_session = ""
         self._chunk_listener: Callable[[bytes], bool] | None = None
 
     @property
@@ -215,7 +226,7 @@ class Journal:
         if fast_path is None or not count:
             return None
         recorded = fast_path.as_recorded(lines)
-        self._record(self._fast_path_session, Side.AGENT, Kind.UPDATE, recorded, count)
+        self._record(self.fast_path_session, Side.AGENT, Kind.UPDATE, recorded, count)
         if self._chunk_listener is not None and self._chunk_listener(recorded):
             self.fast_path = None
         return fast_path.as_sent(lines)
@@ -231,7 +242,7 @@ class Journal:
         The listener returns True if the next line must be parsed again.
         """
         self.fast_path = fast_path
-        self._fast_path_session, self._chunk_listener = session_id, listener
+        self.fast_path_session, self._chunk_listener = session_id, listener
 
     def update(self, session_id: str, kind: str, line: bytes, as_sent: bytes) -> bool:
         """Record an update; return whether the client may see it.
@@ -245,12 +256,13 @@ class Journal:
         if kind == update_kinds.SESSION_INFO_UPDATE:
             self._title_from_agent(session_id, line)
         elif kind == update_kinds.STATE_UPDATE:
+            line = recorded_ending(line)
             self.step.sync = True
         elif not update_kinds.is_state(kind):
             self._introduce(session_id)
             self._count_message(session_id, known, kind)
         if update_kinds.is_user_message(kind):
-            self._title_from_message(session_id, line)
+            self._title_from_message(session_id, known, line)
         elif update_kinds.is_tool_call(kind) and b'"terminal"' in line:
             _note_terminals(known, line)
         elif kind and not update_kinds.is_state(kind):
@@ -292,17 +304,13 @@ class Journal:
     # -- requests, responses, notifications ------------------------------------------------
 
     def message(self, sender: Peer, answering: Peer, line: bytes, envelope: Envelope) -> None:
-        """Record any message that is forwarded unchanged."""
-        session_id = envelope.session_id
+        """Record a request, or a notification that is not an update."""
+        if envelope.method is UNSET:
+            return
         if isinstance(envelope.id, Raw):
-            if envelope.method is not UNSET:
-                self.request(sender, answering, envelope.id, envelope, line)
-            elif envelope.is_response:
-                self.response(sender, envelope.id, envelope, line)
-        elif envelope.is_update and sender == AGENT and session_id is not None:
-            self.update(session_id, envelope.update_kind, line, line)
-        elif envelope.method is not UNSET:
-            self.notification(side_of(sender), envelope.method, session_id, line)
+            self.request(sender, answering, envelope.id, envelope, line)
+        else:
+            self.notification(side_of(sender), envelope.method, envelope.session_id, line)
 
     def request(  # noqa: PLR0913 - the parts of a request
         self,
@@ -323,6 +331,9 @@ class Journal:
             kind = _REQUEST_KINDS.get(method)
             if kind is Kind.PROMPT:
                 self._prompt(session_id, line)
+            elif kind is Kind.CONFIG:
+                recorded = recorded_request(method, line)
+                self._record(session_id, side_of(sender), kind, recorded)
             elif kind is not None:
                 self._record(session_id, side_of(sender), kind, line)
         request = OpenRequest(
@@ -349,6 +360,8 @@ class Journal:
             kind = _RESPONSE_KINDS.get(request.method)
             if kind is Kind.ANSWER:
                 self.end_turn(session_id, line)
+            elif kind is Kind.OUTCOME:
+                self.outcome(session_id, line)
             elif kind is not None:
                 self._record(session_id, side_of(sender), kind, line)
         return request
@@ -362,11 +375,11 @@ class Journal:
             # A notification alone does not create a session.
             return
         kind = Kind.CANCEL if method == methods.CANCEL else Kind.NOTICE
-        self._record(session_id, side, kind, line)
+        self._record(session_id, side, kind, recorded_request(method, line))
 
     def outcome(self, session_id: str, line: bytes) -> None:
-        """Record a response to a permission request that Rekindle gives for the client."""
-        self._record(session_id, Side.CLIENT, Kind.OUTCOME, line)
+        """Record the response to a permission request, the client's or Rekindle's own."""
+        self._record(session_id, Side.CLIENT, Kind.OUTCOME, recorded_outcome(line))
 
     # -- prompts and turns -----------------------------------------------------------------
 
@@ -389,13 +402,13 @@ class Journal:
     def undelivered_prompt(self, session_id: str, line: bytes, response: bytes) -> None:
         """Record a prompt that no agent received, and its error response."""
         self._record_prompt(session_id, line, prompt_blocks(line))
-        self._record(session_id, Side.AGENT, Kind.ANSWER, response)
+        self._record(session_id, Side.AGENT, Kind.ANSWER, recorded_ending(response))
 
     def end_turn(self, session_id: str, line: bytes) -> None:
         """Record the response to a prompt, the agent's or Rekindle's own."""
         known = self._remembered(session_id)
         self._record_terminals(session_id, known)
-        self._record(session_id, Side.AGENT, Kind.ANSWER, line)
+        self._record(session_id, Side.AGENT, Kind.ANSWER, recorded_ending(line))
         self.step.sync = True
         known.echo.response(line, is_v2=self._is_v2_agent)
         if not self._is_v2_agent:
@@ -407,13 +420,16 @@ class Journal:
         title = title_from_prompt(blocks)
         if title:
             self._title(session_id, TitleSource.PROMPT, title)
-        self._record(session_id, Side.CLIENT, Kind.PROMPT, line)
+        recorded = recorded_request(methods.PROMPT, line)
+        self._record(session_id, Side.CLIENT, Kind.PROMPT, recorded)
         self.step.sync = True
 
     def _count_message(self, session_id: str, known: _SessionJournal, kind: str) -> None:
         """Count a message where one begins, and a turn where a user message begins outside one."""
         base = kind.removesuffix("_chunk")
         is_new, known.last_kind = known.last_kind != base, base
+        if is_new:
+            known.user_words = UserWords()
         is_users = update_kinds.is_user_message(kind)
         if is_new and (is_users or update_kinds.is_agent_message(kind)):
             turns = int(is_users and not known.is_in_turn)
@@ -449,16 +465,20 @@ class Journal:
 
     # -- titles ----------------------------------------------------------------------------
 
-    def _title_from_message(self, session_id: str, line: bytes) -> None:
+    def _title_from_message(self, session_id: str, known: _SessionJournal, line: bytes) -> None:
         content = update_in(line).get("content")
-        title = title_from_prompt(as_array(content) or [content])
+        blocks = map(as_object, as_array(content) or [content])
+        texts = (as_str(block.get("text")) or "" for block in blocks)
+        own = [{"type": "text", "text": known.user_words.add(text)} for text in texts]
+        title = title_from_prompt(own)
         if title:
             self._title(session_id, TitleSource.PROMPT, title)
 
     def _title_from_agent(self, session_id: str, line: bytes) -> None:
         update = update_in(line)
-        if "title" in update:
-            self._title(session_id, TitleSource.AGENT, as_str(update["title"]))
+        title = as_str(update.get("title"))
+        if "title" in update and (title is None or title_from_agent(title) is not None):
+            self._title(session_id, TitleSource.AGENT, title)
 
     def _title(self, session_id: str, source: TitleSource, title: str | None) -> None:
         at_us = self._conn.at_us
@@ -575,10 +595,7 @@ def setup_without_secrets(params: dict[str, Any]) -> dict[str, Any]:
     arguments, headers and addresses of MCP servers, and `_meta`.
     """
     kept = {name: params[name] for name in _RECORDED_SETUP_FIELDS if name in params}
-    servers = [as_object(server) for server in as_array(params.get("mcpServers"))]
-    kept["mcpServers"] = [
-        {name: server[name] for name in ("type", "name") if name in server} for server in servers
-    ]
+    kept["mcpServers"] = recorded_servers(as_array(params.get("mcpServers")))
     return kept
 
 
@@ -604,6 +621,21 @@ def agent_entry(
         data=line,
         protocol=conn.agent.capabilities.protocol if protocol is None else protocol,
     )
+
+
+def saved_sessions(conn: ConnectionState) -> list[Change]:
+    """Return the changes for an agent that exits by itself, and so has saved its sessions.
+
+    Left out are sessions with a running turn, and those of which the agent still lacks turns. If
+    the user forbids a handover, an agent that lacks turns never receives them.
+    """
+    if not conn.settings.may_hand_over:
+        return []
+    return [
+        AgentSaved(session_id=live.id, at_us=conn.at_us)
+        for live in conn.sessions.known_to_agent()
+        if not conn.has_turn(live.id)
+    ]
 
 
 def normalize_folder(path: str) -> str:

@@ -11,6 +11,7 @@
 Everything that changes such state is in this module. No machine sends or records anything.
 """
 
+from collections.abc import Iterator
 from enum import Enum, StrEnum, auto
 from typing import Any
 
@@ -18,7 +19,9 @@ from msgspec import Struct, field
 
 from rekindle.acp.translate.live_v1 import LiveToV1
 from rekindle.acp.translate.live_v2 import LiveToV2
+from rekindle.acp.update_kinds import is_user_message
 from rekindle.model import UNKNOWN_TO_AGENT
+from rekindle.transcript.replay_match import ReplayReader
 
 
 class InvalidTransition(RuntimeError):
@@ -162,7 +165,7 @@ class ReplayStats(Struct):
 
 
 class UpdateGate(Struct):
-    """The update policy of a session, and the counts that decide whether a replay was complete.
+    """The update policy of a session, and the replay by which a restore is judged.
 
     | event            | from | to          |
     |------------------|------|-------------|
@@ -176,11 +179,19 @@ class UpdateGate(Struct):
 
     policy: UpdatePolicy = UpdatePolicy.FORWARD
     stats: ReplayStats = field(default_factory=ReplayStats)
+    reader: ReplayReader | None = None
+    """Collects the replay that is compared with the record."""
 
-    def expect_replay(self, policy: UpdatePolicy) -> None:
+    def expect_replay(self, policy: UpdatePolicy, reader: ReplayReader | None = None) -> None:
         """Apply a policy to the history that the agent may replay now, and count it from zero."""
-        self.policy = policy
+        self.policy, self.reader = policy, reader
         self.stats = ReplayStats()
+
+    def add_history(self, kind: str, line: bytes) -> None:
+        """Count an update of the history, and collect it if it is compared with the record."""
+        self.stats.add(kind, is_user=is_user_message(kind))
+        if self.reader is not None:
+            self.reader.add(kind, line)
 
     def discard_history(self) -> None:
         """Discard the history that the agent may replay."""
@@ -188,7 +199,7 @@ class UpdateGate(Struct):
 
     def prompt_forwarded(self) -> None:
         """Forward updates again: they belong to the turn of the prompt."""
-        self.policy = UpdatePolicy.FORWARD
+        self.policy, self.reader = UpdatePolicy.FORWARD, None
 
 
 # -- handover -------------------------------------------------------------------------------
@@ -249,6 +260,11 @@ class Handover(Struct):
     def is_history_due(self) -> bool:
         """Whether the next prompt has to carry the history."""
         return self.state is _H.HISTORY_DUE
+
+    @property
+    def lacks_history(self) -> bool:
+        """Whether the agent has yet to confirm that it received the history."""
+        return self.state in {_H.HISTORY_DUE, _H.SENDING_HISTORY}
 
     @property
     def is_reminder_due(self) -> bool:
@@ -501,6 +517,15 @@ class LiveSessions:
     def __bool__(self) -> bool:
         return bool(self._by_id)
 
+    @property
+    def are_several(self) -> bool:
+        """Whether there is more than one session."""
+        return len(self._by_id) > 1
+
+    def besides(self, session_id: str) -> Iterator[str]:
+        """Yield the ids of the other sessions."""
+        return (it for it in self._by_id if it != session_id)
+
     def get(self, session_id: str | None) -> LiveSession | None:
         """Return the session with the client's id."""
         return self._by_id.get(session_id) if session_id is not None else None
@@ -554,6 +579,14 @@ class LiveSessions:
     def working(self) -> list[LiveSession]:
         """Return the open sessions that a version 2 agent works on."""
         return [live for live in self._by_id.values() if live.turn.is_working]
+
+    def known_to_agent(self) -> list[LiveSession]:
+        """Return the sessions that the agent knows with all their turns."""
+        return [
+            live
+            for live in self._by_id.values()
+            if live.memory.state is MemoryState.READY and live.handover.state is HandoverState.NONE
+        ]
 
     def holding_prompt(self, request_id: bytes) -> LiveSession | None:
         """Return the session in which a version 1 client's prompt with this id is held."""

@@ -47,10 +47,9 @@ class OpenRequests:
         """Return and remove the request that a response of a peer answers; None if unknown."""
         return self._open.get(answering, {}).pop(request_key(sent_id), None)
 
-    def session_of(self, answering: Peer, sent_id: Raw) -> str | None:
-        """Return the session of a request that a peer has yet to answer."""
-        request = self._open.get(answering, {}).get(request_key(sent_id))
-        return None if request is None else request.session_id
+    def find(self, answering: Peer, sent_id: Raw) -> OpenRequest | None:
+        """Return the request that a response of a peer answers, and leave it open."""
+        return self._open.get(answering, {}).get(request_key(sent_id))
 
     def is_late(self, answering: Peer, sent_id: Raw) -> bool:
         """Return, once, whether the engine has answered this request for the peer already."""

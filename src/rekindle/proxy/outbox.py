@@ -48,10 +48,13 @@ class Outbox:
         """Have the driver answer a query of a flow."""
         self.step.queries.append(PendingQuery(flow, query))
 
+    def report(self, text: str, quote: str) -> None:
+        """Report something to the user. `quote` comes from the conversation."""
+        self.step.reports.append(UserReport(text, quote))
+
     def report_fault(self, fault: Exception) -> None:
         """Report a fault of Rekindle itself to the user."""
-        text = "a fault in Rekindle, please report it"
-        self.step.reports.append(UserReport(text, repr(fault)))
+        self.report("a fault in Rekindle, please report it", repr(fault))
 
     def is_refused(self, peer: Peer, line: bytes, envelope: Envelope | None) -> bool:
         """Refuse and report a line that strict mode forbids; return whether it does."""
@@ -69,6 +72,7 @@ class Outbox:
         """Answer a request of the client for the agent. The end of a turn is recorded."""
         line = encode({"jsonrpc": "2.0", "id": Raw(request.id), **outcome})
         if request.method == methods.PROMPT and request.session_id is not None:
+            self.announce_title(self.conn.sessions.get(request.session_id))
             self.journal.end_turn(request.session_id, line)
             if self.conn.is_translating:
                 self.end_turn(request.session_id, outcome)
@@ -90,6 +94,7 @@ class Outbox:
 
     def _end_turn_for_agent(self, live: LiveSession, outcome: dict[str, Any]) -> None:
         live.turn.finish()
+        self.announce_title(live)
         self.journal.end_turn(live.id, encode({"jsonrpc": "2.0", **outcome}))
         if self.conn.is_translating:
             self.end_turn(live.id, outcome)
@@ -114,10 +119,13 @@ class Outbox:
             live.turn.held_prompt = None
             self.send_to_client(encode(response))
 
-    def announce_title(self, live: LiveSession) -> None:
-        """Send the client the title that waits for the end of the turn, if any."""
-        title = live.title.announce()
-        if title is None:
+    def announce_title(self, live: LiveSession | None) -> None:
+        """Send the client the title that waits for the end of the turn, if any.
+
+        Call it before the turn ends for the client: after the end, version 1 allows no update.
+        """
+        title = live.title.announce() if live is not None else None
+        if live is None or title is None:
             return
         update = {"sessionUpdate": update_kinds.SESSION_INFO_UPDATE, "title": title}
         line = update_line(live.id, update)

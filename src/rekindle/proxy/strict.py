@@ -62,7 +62,8 @@ def _check_frame(line: bytes, envelope: Envelope | None) -> Violation | None:
     if envelope is None:
         if decode(line) is None:
             return _refuse(None, PARSE_ERROR, "not JSON", None)
-        return _refuse(None, INVALID_REQUEST, "not one JSON-RPC message; ACP has no batches", None)
+        what = "not one JSON-RPC message; version 1 has no batches"
+        return _refuse(None, INVALID_REQUEST, what, None)
     if envelope.method is UNSET and not envelope.is_response:
         return _refuse(envelope, INVALID_REQUEST, "neither a request nor an answer", None)
     return None

@@ -20,6 +20,9 @@ def read_session_id(method: str, params: dict[str, Any]) -> str:
     session_id = as_str(params.get("sessionId"))
     if not session_id:
         raise invalid(method, "sessionId", params.get("sessionId"), "must be a session's id")
+    if session_id != params["sessionId"]:
+        # No session has such an id, because it cannot be stored.
+        raise invalid(method, "sessionId", params["sessionId"], "has half of a surrogate pair")
     return session_id
 
 
@@ -75,12 +78,21 @@ def deleted_session(session_id: str) -> Refusal:
     return unknown_session(session_id, "it was deleted; `rekindle undelete` brings it back")
 
 
-def leased_session(session_id: str, holder: LeaseHolder) -> Refusal:
-    """Return the refusal of a session that another process uses."""
+def leased_session(session_id: str, holder: LeaseHolder, *, may_take_over: bool) -> Refusal:
+    """Return the refusal of a session that another process uses.
+
+    With `may_take_over`, this process was started with `--takeover`, and another one has taken the
+    session over since: opening it again moves it back.
+    """
+    remedy = (
+        "load or resume it again to move it back here"
+        if may_take_over
+        else "start rekindle with --takeover to move it here"
+    )
     return Refusal(
         INVALID_REQUEST,
         f"this session is in use by process {holder.pid} on {holder.machine}: close it there, "
-        "or fork it to go on beside it, or start rekindle with --takeover to move it here",
+        f"or fork it to go on beside it, or {remedy}",
         {"sessionId": session_id, "pid": holder.pid, "host": holder.machine},
     )
 

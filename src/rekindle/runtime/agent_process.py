@@ -28,7 +28,7 @@ class AgentProcess:
         self.grace = grace
         self._guard = OrphanGuard(grace)
         try:
-            self._process = group.start(command)
+            self._process = group.start(command, group.marked_environment())
         except BaseException:
             self._guard.dismiss()
             raise

@@ -4,7 +4,10 @@ The log records events, never the content of a conversation. A client need not r
 a thread of its own writes to it: a full pipe there must not stop a conversation.
 """
 
+import errno
 import os
+import re
+import stat
 import time
 from pathlib import Path
 from queue import SimpleQueue
@@ -17,6 +20,8 @@ STDERR = 2
 
 _MAX_WAITING = 1000
 _CLOSE_TIMEOUT = 0.5
+_START_BYTES = 64
+_LOG_START = rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \[\d+\] "
 
 
 class Log:
@@ -28,11 +33,7 @@ class Log:
         """The reports that are not written yet. None ends the thread."""
         self._writer: Thread | None = None
         if path is not None:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-            try:
-                self._file = os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0)
-            except OSError as error:
-                raise UsageError(f"cannot write the log {path}: {error.strerror}") from error
+            self._file = _open_log(path)
 
     def note(self, text: str) -> None:
         """Write a line to the log file, if there is one."""
@@ -72,6 +73,24 @@ class Log:
         # The thread lives on when the queue is empty: a report may come at any moment.
         while (line := self._waiting.get()) is not None:
             write_stderr(line)
+
+
+def _open_log(path: Path) -> BinaryIO:
+    """Open a log to append to it. Raises UsageError if it is not a log of Rekindle."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        fd = os.open(path, flags, 0o600)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            text = f"the log {path} is a symbolic link, which is not followed: name the file itself"
+            raise UsageError(text) from error
+        raise UsageError(f"cannot write the log {path}: {error.strerror}") from error
+    is_file = stat.S_ISREG(os.fstat(fd).st_mode)
+    start = os.pread(fd, _START_BYTES, 0) if is_file else b""
+    if start and not re.match(_LOG_START, start):
+        os.close(fd)
+        raise UsageError(f"{path} is not a log of Rekindle: name a new file")
+    return os.fdopen(fd, "wb", buffering=0)
 
 
 def write_stderr(data: bytes) -> None:

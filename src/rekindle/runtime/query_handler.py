@@ -8,12 +8,14 @@ from rekindle.model import LeaseHolder, LeaseResult, Session
 from rekindle.proxy.flow import (
     AcquireLease,
     EraseSession,
+    GetAgentTraits,
     GetSession,
     ListSessions,
     LoadTranscript,
     LookupIds,
     Query,
     QueryFailed,
+    ReadEntries,
     ReleaseLease,
     SameFolder,
     StartAgent,
@@ -42,25 +44,31 @@ class QueryHandler:
                 return self._start_agent()
             case AcquireLease():
                 return self._acquire_lease(query)
-            case LookupIds() | ReleaseLease() | EraseSession():
+            case LookupIds() | GetAgentTraits() | ReleaseLease() | EraseSession():
                 return self._answer_if_possible(query)
-            case GetSession() | ListSessions() | LoadTranscript():
+            case GetSession() | ListSessions() | LoadTranscript() | ReadEntries():
                 try:
                     return self._recorder.ask(lambda store: _read(store, query))
                 except StoreError as error:
                     return QueryFailed(f"the record cannot be read: {error}")
 
-    def _answer_if_possible(self, query: LookupIds | ReleaseLease | EraseSession) -> object:
+    def _answer_if_possible(
+        self, query: LookupIds | GetAgentTraits | ReleaseLease | EraseSession
+    ) -> object:
         """Return the answer, or a harmless one if the store fails: the conversation continues."""
         try:
             return self._recorder.ask(lambda store: self._apply(store, query))
         except StoreError:
-            return set[str]() if isinstance(query, LookupIds) else None
+            return frozenset[str]() if isinstance(query, LookupIds | GetAgentTraits) else None
 
-    def _apply(self, store: Store, query: LookupIds | ReleaseLease | EraseSession) -> object:
+    def _apply(
+        self, store: Store, query: LookupIds | GetAgentTraits | ReleaseLease | EraseSession
+    ) -> object:
         match query:
             case LookupIds():
                 return store.known_ids(query.session_ids)
+            case GetAgentTraits():
+                return store.agent_traits(query.release)
             case ReleaseLease():
                 return store.release_leases(self._holder, query.session_id)
             case EraseSession():
@@ -83,7 +91,7 @@ class QueryHandler:
             return LeaseResult(holder=None if query.may_take_over else other)
 
 
-def _read(store: Store, query: GetSession | ListSessions | LoadTranscript) -> object:
+def _read(store: Store, query: GetSession | ListSessions | LoadTranscript | ReadEntries) -> object:
     match query:
         case GetSession():
             return _session_or_none(store, query.session_id)
@@ -91,6 +99,8 @@ def _read(store: Store, query: GetSession | ListSessions | LoadTranscript) -> ob
             return store.sessions(query.page)
         case LoadTranscript():
             return fold(store.read(query.session_id))
+        case ReadEntries():
+            return list(store.read(query.session_id, after=query.after))
 
 
 def _session_or_none(store: Store, session_id: str) -> Session | None:

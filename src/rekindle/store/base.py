@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from rekindle.errors import SessionNotFound
 from rekindle.model import (
+    AgentTrait,
     Change,
     Entry,
     EntryBatch,
@@ -153,9 +154,13 @@ class Store(ReadableStore, Protocol):
           and titles. The parent does not change. Raises SessionNotFound.
         - Imported: sets the origin.
         - Truncated: removes the entries after `until_seq`; the next entry gets the seq after it.
-          Only for sessions without a lease. Raises SessionNotFound.
+          Only for sessions without a lease of another process. Raises SessionNotFound.
+        - AgentSaved: sets `saved_turns` to `turns`. Opened with another `agent_session_id` sets it
+          to 0.
+        - AgentObserved: adds a trait to a release of an agent.
 
-        A change to an unknown session creates it. Deleted and Archived then do nothing.
+        A change to an unknown session creates it. Deleted, Archived, AgentSaved and AgentObserved
+        create no session.
         """
         ...
 
@@ -167,13 +172,20 @@ class Store(ReadableStore, Protocol):
         ...
 
     def extend(
-        self, session_id: str, after: int, changes: Iterable[Change], *, sync: bool = True
+        self,
+        session_id: str,
+        after: int,
+        changes: Iterable[Change],
+        *,
+        sync: bool = True,
+        latest_us: int | None = None,
     ) -> bool:
         """Apply `changes` to one session if its last seq is `after`; return whether it was.
 
         All changes are of this session. A session that does not exist has the last seq 0. The
         changes are consumed one at a time, so memory stays bounded. If the iterable raises, none
-        is applied. False means that another writer has appended to the session.
+        is applied. False means that another writer has appended to the session. Entries later than
+        `latest_us` count as activity at `latest_us`, because they may come from a wrong clock.
         """
         ...
 
@@ -211,6 +223,10 @@ class Store(ReadableStore, Protocol):
         ignoring the case of ASCII letters; an empty one matches no agent. Sessions that are deleted
         or that no client has opened do not count.
         """
+        ...
+
+    def agent_traits(self, release: str) -> frozenset[AgentTrait]:
+        """Return the traits that AgentObserved has recorded for a release of an agent."""
         ...
 
     def known_ids(self, session_ids: Sequence[str]) -> set[str]:

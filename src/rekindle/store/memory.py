@@ -12,6 +12,9 @@ from rekindle.model import (
     ACTIVITY,
     UNKNOWN_TO_AGENT,
     AgentIdentity,
+    AgentObserved,
+    AgentSaved,
+    AgentTrait,
     Archived,
     Change,
     Counted,
@@ -62,6 +65,8 @@ class MemoryStore:
         self._last_holders: dict[str, LeaseHolder] = {}
         self._applied: dict[str, int] = {}
         """The number of pending changes that were applied, by token."""
+        self._traits: set[tuple[str, AgentTrait]] = set()
+        """Releases of agents, each with one trait."""
 
     def write(
         self,
@@ -89,6 +94,7 @@ class MemoryStore:
         changes: Iterable[Change],
         *,
         sync: bool = True,  # noqa: ARG002 - nothing to sync
+        latest_us: int | None = None,
     ) -> bool:
         """Apply `changes` if the session has not grown."""
         consumed = list(changes)
@@ -96,8 +102,14 @@ class MemoryStore:
             record = self._records.get(session_id)
             if (record.session.last_seq if record else 0) != after:
                 return False
+            was_us = record.session.updated_us if record else 0
             for change in consumed:
                 self._apply(change)
+            if latest_us is not None and session_id in self._records:
+                record = self._records[session_id]
+                now = record.session
+                bounded_us = max(was_us, now.created_us, min(now.updated_us, latest_us))
+                record.session = replace(now, updated_us=bounded_us)
             return True
 
     def apply_pending(
@@ -192,6 +204,11 @@ class MemoryStore:
         agents = [session.agent for session in self.sessions(page)]
         commands = (it.command for it in agents if _fold_ascii(it.identity) in wanted)
         return list(dict.fromkeys(filter(None, commands)))
+
+    def agent_traits(self, release: str) -> frozenset[AgentTrait]:
+        """Return the traits of a release of an agent."""
+        with self._lock:
+            return frozenset(trait for name, trait in self._traits if name == release)
 
     def imported(self) -> Iterator[ImportedSession]:
         """Yield the sessions that have an origin."""
@@ -350,20 +367,13 @@ class MemoryStore:
             case _:
                 self._apply_rare(change)
 
-    def _apply_rare(self, change: Forked | Deleted | Archived | Imported | Truncated) -> None:
+    def _apply_rare(
+        self,
+        change: Forked | Deleted | Archived | Imported | Truncated | AgentSaved | AgentObserved,
+    ) -> None:
         match change:
             case Forked():
                 self._fork(change)
-            case Deleted():
-                record = self._records.get(change.session_id)
-                if record:
-                    record.session = replace(record.session, deleted_us=change.at_us)
-            case Archived():
-                record = self._records.get(change.session_id)
-                if record:
-                    since_us = record.session.archived_us or change.at_us
-                    archived_us = since_us if change.is_archived else None
-                    record.session = replace(record.session, archived_us=archived_us)
             case Imported():
                 record = self._get_or_create(change.session_id, change.at_us)
                 record.session = replace(record.session, origin=change.origin)
@@ -371,6 +381,12 @@ class MemoryStore:
                 record = self._get(change.session_id)
                 del record.entries[change.until_seq :]
                 record.session = replace(record.session, last_seq=len(record.entries))
+            case AgentObserved():
+                self._traits.add((change.release, change.trait))
+            case _:
+                record = self._records.get(change.session_id)
+                if record:
+                    record.session = _mark(record.session, change)
 
     def _fork(self, forked: Forked) -> None:
         parent = self._get(forked.parent_id)
@@ -427,6 +443,8 @@ class MemoryStore:
         record.session = replace(record.session, **known, deleted_us=None)
         if was not in {UNKNOWN_TO_AGENT, record.session.agent_session_id}:
             record.former_agent_ids.add(was)
+        if was != record.session.agent_session_id:
+            record.session = replace(record.session, saved_turns=0)
 
     @staticmethod
     def _count(record: _Record, counted: Counted) -> None:
@@ -486,6 +504,7 @@ def _matches(session: Session, page: Page) -> bool:
         and (not page.archived or session.archived_us is not None)
         and page.deleted is (session.deleted_us is not None)
         and (page.with_unopened or not session.is_unopened)
+        and (session.turns > 0 or not page.prompted)
     )
 
 
@@ -512,3 +531,15 @@ def _sum(sessions: list[Session]) -> SessionTotals:
         turns=sum(session.turns for session in sessions),
         messages=sum(session.messages for session in sessions),
     )
+
+
+def _mark(session: Session, change: Deleted | Archived | AgentSaved) -> Session:
+    """Return a session after a change of one of its marks."""
+    match change:
+        case Deleted():
+            return replace(session, deleted_us=change.at_us)
+        case Archived():
+            since_us = session.archived_us or change.at_us
+            return replace(session, archived_us=since_us if change.is_archived else None)
+        case AgentSaved():
+            return replace(session, saved_turns=session.turns)

@@ -2,13 +2,15 @@
 
 The text has a budget of characters. It contains the first task, because everything else depends on
 it; then the last turns, each whole; then the plan if it is not finished. It names the number of
-turns and characters that are left out. The reader is a model, but people can read it too.
+turns and characters that are left out. The reader is a model, but people can read it too. Each text
+begins and ends as `preface` expects, so that it is never mistaken for the user's words.
 """
 
-from itertools import takewhile
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from rekindle.transcript.model import PlanItem, Terminals, TranscriptTurn, shorten_middle
+from rekindle.transcript.preface import END, OPENINGS, without_end
 from rekindle.transcript.reducer import Transcript
 
 BUDGET = 40_000
@@ -21,42 +23,57 @@ _REMINDER = """\
 The last turn of this conversation was cut off before it ended, and you may not remember it.
 Below is the record of it, for your information. The user's next message follows after it. Do
 not answer the record itself."""
-_SIGNS = (
-    "This conversation was continued in a new process",
-    "The last turn of this conversation was cut off before it ended",
-)
-"""Texts that mark a handover or a reminder. The texts of earlier releases must stay in the list."""
+_UNSAVED = """\
+The last turns of this conversation may not have been saved, and you may not remember them.
+Below is the record of them, for your information. The user's next message follows after it. Do
+not answer the record itself."""
+_MISSING = """\
+Your copy of this conversation lacks the turns below, which took place before you were restarted.
+This is the record of them, for your information. The user's next message follows after it. Do
+not answer the record itself."""
 _ROOM_FOR_REMARKS = 100
 
 
 def handover_text(transcript: Transcript, budget: int = BUDGET) -> str:
     """Return the history for the agent, in at most `budget` characters."""
     plan = shorten_middle(_open_plan(transcript), budget // 4)
-    room = max(0, budget - len(_OPENING) - len(plan) - _ROOM_FOR_REMARKS)
+    room = max(0, budget - len(_OPENING) - len(END) - len(plan) - _ROOM_FOR_REMARKS)
     first, kept = _choose(transcript, room)
-    parts = [_OPENING, first]
+    parts = [first]
     left_out = len(transcript.turns) - len(kept) - 1
     if left_out > 0:
         parts.append(f"[{left_out} {'turn is' if left_out == 1 else 'turns are'} left out here]")
     parts += kept
     parts.append(plan)
-    return "\n\n".join(part for part in parts if part)[: max(budget, 1)]
+    return _framed(_OPENING, "\n\n".join(part for part in parts if part), budget)
 
 
-def reminder_text(transcript: Transcript, budget: int = BUDGET) -> str:
-    """Return the last turns if they were interrupted; otherwise an empty text.
+def reminder_text(
+    transcript: Transcript, turns: Sequence[TranscriptTurn], budget: int = BUDGET
+) -> str:
+    """Return the text with turns that an agent may not have saved; empty without turns."""
+    are_cut_off = all(turn.was_cut_off for turn in turns)
+    return _turns_text(_REMINDER if are_cut_off else _UNSAVED, transcript, turns, budget)
 
-    Some agents save a turn only when it has ended.
-    """
-    cut_off = takewhile(lambda turn: turn.was_cut_off, reversed(transcript.turns))
-    turns = [_turn(turn, transcript.terminals) for turn in cut_off]
-    text = "\n\n".join([_REMINDER, *reversed(turns)])
-    return shorten_middle(text, max(budget, 1)) if turns else ""
+
+def missing_turns_text(
+    transcript: Transcript, numbers: Collection[int], budget: int = BUDGET
+) -> str:
+    """Return the text with the turns that an agent has lost; empty if it has lost none."""
+    turns = [turn for turn in transcript.turns if turn.number in numbers]
+    return _turns_text(_MISSING, transcript, turns, budget)
+
+
+def _turns_text(
+    opening: str, transcript: Transcript, turns: Sequence[TranscriptTurn], budget: int
+) -> str:
+    parts = [_turn(turn, transcript.terminals) for turn in turns]
+    return _framed(opening, "\n\n".join(parts), budget) if turns else ""
 
 
 def carries_history(prompt: str) -> bool:
     """Return whether a prompt in an agent's own files contains a handover or a reminder."""
-    return any(sign in prompt for sign in _SIGNS)
+    return any(opening in prompt for opening in OPENINGS)
 
 
 def as_block(text: str) -> dict[str, Any]:
@@ -66,6 +83,15 @@ def as_block(text: str) -> dict[str, Any]:
     some drop them.
     """
     return {"type": "text", "text": text}
+
+
+def _framed(opening: str, record: str, budget: int) -> str:
+    """Return a record between its opening and its end, in at most `budget` characters."""
+    room = budget - len(f"{opening}\n\n\n\n{END}")
+    if room < 0:
+        return opening[: max(budget, 1)]
+    parts = [opening, shorten_middle(without_end(record), room)[:room], END]
+    return "\n\n".join(part for part in parts if part)
 
 
 def _choose(transcript: Transcript, room: int) -> tuple[str, list[str]]:

@@ -12,13 +12,14 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from rekindle.acp.terminal_output import Terminal
+from rekindle.acp.terminal_output import Terminal, raw_output_text
 from rekindle.acp.translate.content import block_to_v1
 from rekindle.acp.translate.plans import plan_to_v1, plan_to_v2
 from rekindle.acp.translate.tool_calls import call_to_v1, call_to_v2
 from rekindle.acp.update_kinds import kind_of
 from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
 from rekindle.model import DocumentKind, Entry
+from rekindle.transcript.preface import user_blocks
 
 Update = dict[str, Any]
 Terminals = Mapping[str, Terminal]
@@ -60,6 +61,16 @@ class ReplayContext(Struct, kw_only=True):
     """Whether the agent may add to the item: it is the last one of a running turn."""
     shown_terminals: set[str] = field(default_factory=set[str])
     """The terminals that the replay has sent."""
+
+    def has_interrupted(self, call: Mapping[str, Any], *, is_made_up: bool = False) -> bool:
+        """Return whether the turn was interrupted before this tool call ended.
+
+        Any other turn leaves its calls as the agent did. A client marks the open calls of a turn
+        that it cancels, as the protocol asks. A client that receives the replay did not cancel the
+        turn, so the replay marks them.
+        """
+        is_unfinished = as_str(call.get("status", "pending")) in _UNFINISHED
+        return is_unfinished and self.is_over and (is_made_up or self.turn.was_interrupted)
 
 
 class TranscriptItem(Struct, kw_only=True):
@@ -162,6 +173,11 @@ class TranscriptMessage(TranscriptItem, kw_only=True):
         return "".join(as_str(block.get("text")) or "" for block in self.blocks)
 
     @property
+    def own_blocks(self) -> list[dict[str, Any]]:
+        """The content blocks without a handover or reminder that an agent took for the user's."""
+        return user_blocks(self.blocks) if self.role is Role.USER else self.blocks
+
+    @property
     def replay_id(self) -> str:
         """The id under which it is replayed. It never changes, even if the agent gave none."""
         return self.id or self.made_id or f"rekindle-{self.seq}"
@@ -199,7 +215,7 @@ class TranscriptMessage(TranscriptItem, kw_only=True):
 
     def search_text(self) -> SearchText:
         """Return the text, and the names of attachments."""
-        text = "".join(map(_searchable, self.blocks))
+        text = "".join(map(_searchable, self.own_blocks))
         return SearchText(DocumentKind(self.role), self.id, text)
 
     def handover_lines(self, terminals: Terminals) -> Iterable[str]:
@@ -308,17 +324,15 @@ class ToolCallItem(TranscriptItem, kw_only=True):
         return [str(part.get("terminalId")) for part in parts if part.get("type") == "terminal"]
 
     def replay_v1(self, context: ReplayContext) -> Iterator[Update]:
-        """Yield the call as one update. A call that never ended has failed."""
+        """Yield the call as one update. A call that its turn's interruption ended has failed."""
 
         def show(terminal_id: str) -> str:
-            raw = self.fields.get("rawOutput")
-            terminal = context.terminals.get(terminal_id)
-            known = (terminal and terminal.text, raw, as_object(raw).get("output"))
-            return next((text for text in map(as_str, known) if text), _GONE)
+            return terminal_text(self.fields, context.terminals.get(terminal_id)) or _GONE
 
         fields = call_to_v1(self.fields, show)
         update = {"sessionUpdate": "tool_call", "toolCallId": self.id, "title": "", **fields}
-        if context.is_over and as_str(update.get("status", "pending")) in _UNFINISHED:
+        # No agent ends a call that Rekindle made, so its turn does.
+        if context.has_interrupted(update, is_made_up=self.is_made_up):
             update["status"] = "failed"
         yield update
 
@@ -329,9 +343,11 @@ class ToolCallItem(TranscriptItem, kw_only=True):
         for terminal_id in self.terminal_ids:
             if terminal_id not in context.shown_terminals:
                 context.shown_terminals.add(terminal_id)
-                yield _terminal_update(terminal_id, context.terminals.get(terminal_id, Terminal()))
+                terminal = context.terminals.get(terminal_id, Terminal())
+                output = terminal.output or raw_output_text(self.fields.get("rawOutput")).encode()
+                yield _terminal_update(terminal_id, terminal, output)
         fields = call_to_v2(self.fields)
-        if context.is_over and as_str(fields.get("status", "pending")) in _UNFINISHED:
+        if context.has_interrupted(fields):
             is_cancelled = context.turn.stop_reason == "cancelled"
             fields["status"] = "cancelled" if is_cancelled else "failed"
         yield {"sessionUpdate": "tool_call_update", "toolCallId": self.id, **fields}
@@ -348,7 +364,8 @@ class ToolCallItem(TranscriptItem, kw_only=True):
         status = as_str(fields.get("status")) or "pending"
         state = "not finished" if status in _UNFINISHED else status
         yield f"You used a tool: {title} ({state})"
-        parts = [_part_text(as_object(part), terminals) for part in as_array(fields.get("content"))]
+        content = [as_object(part) for part in as_array(fields.get("content"))]
+        parts = [_part_text(part, fields, terminals) for part in content]
         result = "\n".join(parts).strip()
         if not result and "rawOutput" in fields:
             raw = fields["rawOutput"]
@@ -359,7 +376,8 @@ class ToolCallItem(TranscriptItem, kw_only=True):
     def changed_seq(self, turn: "TranscriptTurn", terminals: Terminals) -> int | None:
         """Return the last entry that changed the call or one of its terminals.
 
-        An unfinished call ends with its turn. No entry marks the end of an interrupted turn.
+        The end of its turn may end an unfinished call. No entry marks the end of a turn that was
+        cut off.
         """
         parts = map(as_object, as_array(self.fields.get("content")))
         shown = [terminals.get(str(part.get("terminalId"))) for part in parts]
@@ -371,8 +389,16 @@ class ToolCallItem(TranscriptItem, kw_only=True):
         return max(seqs)
 
 
-def _terminal_update(terminal_id: str, terminal: Terminal) -> Update:
-    data = base64.b64encode(terminal.output).decode("ascii")
+def terminal_text(call: Mapping[str, Any], terminal: Terminal | None) -> str:
+    """Return the text of a terminal that a tool call shows; empty if it is unknown.
+
+    Where the terminal is gone, the `rawOutput` of the call may have the text.
+    """
+    return (terminal.text if terminal else "") or raw_output_text(call.get("rawOutput"))
+
+
+def _terminal_update(terminal_id: str, terminal: Terminal, output: bytes | bytearray) -> Update:
+    data = base64.b64encode(output).decode("ascii")
     return {
         "sessionUpdate": "terminal_update",
         "terminalId": terminal_id,
@@ -391,10 +417,9 @@ def _paths(fields: dict[str, Any]) -> Iterator[str]:
                 yield path
 
 
-def _part_text(part: dict[str, Any], terminals: Terminals) -> str:
+def _part_text(part: dict[str, Any], call: Mapping[str, Any], terminals: Terminals) -> str:
     if part.get("type") == "terminal":
-        terminal = terminals.get(str(part.get("terminalId")))
-        return terminal.text if terminal is not None else ""
+        return terminal_text(call, terminals.get(str(part.get("terminalId"))))
     if part.get("type") == "diff":
         old = as_str(part.get("oldText")) or ""
         new = as_str(part.get("newText")) or ""
@@ -563,6 +588,8 @@ class TranscriptTurn(Struct, kw_only=True):
     """The entry that ended it."""
     stop_reason: str | None = None
     error: dict[str, Any] | None = None
+    precedes_opening: bool = False
+    """Whether the session was opened again after it, before the next turn."""
 
     @property
     def messages(self) -> Iterator[TranscriptMessage]:
@@ -585,6 +612,11 @@ class TranscriptTurn(Struct, kw_only=True):
     def was_cut_off(self) -> bool:
         """Whether the agent exited before it ended the turn, or the turn still runs."""
         return self.ended_us is None or reports_agent_exit(self.error)
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether it was cut off, or the user cancelled it."""
+        return self.was_cut_off or self.stop_reason == "cancelled"
 
 
 def reports_agent_exit(error: object) -> bool:

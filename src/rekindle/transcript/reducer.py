@@ -254,6 +254,8 @@ class Transcript:
         """Fold the response that opened the session."""
         self.settle()
         self._past_turns = len(self.turns)
+        if self.turns:
+            self.turns[-1].precedes_opening = True
         if entry.protocol == 1:
             self._retire_terminals(entry)
         self.add_configured(entry)

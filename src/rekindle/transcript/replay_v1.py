@@ -2,9 +2,9 @@
 
 A client that applies them has the same state as a client that watched the session live: whole
 messages in order, the final state of tool calls and plans, and then the present state of the
-session. There are three intended differences. A tool call that never ended has failed. A terminal
-is shown as text. Every message has an id; where the agent gave none, the id is derived from its
-place in the record, so it stays the same.
+session. There are three intended differences. A tool call that was open when its turn was cut off
+or cancelled has failed. A terminal is shown as text. Every message has an id; where the agent gave
+none, the id is derived from its place in the record, so it stays the same.
 """
 
 from collections.abc import Iterable, Iterator

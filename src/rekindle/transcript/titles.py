@@ -1,13 +1,24 @@
 """Derive the titles of sessions from first prompts, and those of forks from their parents."""
 
+import re
 from typing import Any
 
 from rekindle.jsonvalue import as_object, as_str
+from rekindle.transcript.preface import is_preface_title, user_words
 
 MAX_TITLE = 80
 DEFAULT_TITLE = "Session"
 """The title that the title of a fork is made from if its parent has none."""
 _FORK_SUFFIX = " (fork)"
+_MAX_AGENT_TITLE = 500
+_PLACEHOLDER_NOUNS = frozenset({"session", "chat", "conversation", "thread", "untitled", "unnamed"})
+_PLACEHOLDER_WORDS = _PLACEHOLDER_NOUNS | {"new", "child"}
+_STAMP = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[t ]\d\d:\d\d\S*+)?"
+    r"|[0-9a-f]{8}-[0-9a-f-]{27}"
+    r"|\b\w{1,10}_\w{10,60}\b"
+)
+"""A time, a UUID, or an id such as `ses_4f0c1e2d3b`, in lower case."""
 
 
 def title_from_prompt(blocks: list[Any]) -> str | None:
@@ -15,11 +26,30 @@ def title_from_prompt(blocks: list[Any]) -> str | None:
     for block in map(as_object, blocks):
         if block.get("type") == "text":
             # A prompt may be as long as a book, so only the words that can be shown are split off.
-            text = as_str(block.get("text")) or ""
+            text = user_words(as_str(block.get("text")) or "")
             title = " ".join(text.split(maxsplit=MAX_TITLE)[:MAX_TITLE])
-            if title:
+            if title and not is_preface_title(title):
                 return shorten(title)
     return None
+
+
+def title_from_agent(title: object) -> str | None:
+    """Return a title that an agent gives, in one line; None if it does not describe the session.
+
+    Some agents name a session after its first prompt, which may be a handover. Others list it with
+    a placeholder until they have found a title.
+    """
+    text = " ".join((as_str(title) or "").split(maxsplit=_MAX_AGENT_TITLE))[:_MAX_AGENT_TITLE]
+    return None if is_preface_title(text) or is_placeholder(text) else text
+
+
+def is_placeholder(title: str) -> bool:
+    """Return whether a title names any session, as in "New session - 2026-01-02T03:04:05Z"."""
+    rest = _STAMP.sub(" ", title.casefold())
+    words = set(re.findall(r"[^\W\d_]+", rest))
+    if not words:
+        return re.search(r"\w", rest) is None
+    return words <= _PLACEHOLDER_WORDS and not words.isdisjoint(_PLACEHOLDER_NOUNS)
 
 
 def shorten(title: str) -> str:

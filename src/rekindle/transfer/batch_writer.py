@@ -20,7 +20,8 @@ class BatchWriter:
 
     `after` is the number of entries that the session has in the store. `last_changes` is called
     when all entries are read. With `is_atomic`, everything is written in one transaction, and the
-    entries are read while it is open, so memory stays bounded.
+    entries are read while it is open, so memory stays bounded. `latest_us` bounds the time of the
+    session: a file with times in the future must not stay the last used session.
     """
 
     def __init__(  # noqa: PLR0913 - what to write, in order
@@ -41,15 +42,18 @@ class BatchWriter:
         self._is_atomic = is_atomic
         self.entries_written = 0
         self.is_finished = False
+        self.latest_us: int | None = None
 
     def write_next(self, store: Store) -> bool:
         """Write one transaction; return False if another process has written to the session."""
         after, changes = self._after, self._next_changes()
         if self._is_atomic:
-            return store.extend(self._session_id, after, changes)
+            return store.extend(self._session_id, after, changes, latest_us=self.latest_us)
         read = list(changes)
         # The last transaction syncs all of them. Until then a loss is repaired from the file.
-        return store.extend(self._session_id, after, read, sync=self.is_finished)
+        return store.extend(
+            self._session_id, after, read, sync=self.is_finished, latest_us=self.latest_us
+        )
 
     def finish(self, store: Store) -> bool:
         """Write the rest; return False if another process has written to the session."""

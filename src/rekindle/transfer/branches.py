@@ -34,6 +34,7 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store.base import Store
+from rekindle.transcript.preface import is_preface_title
 from rekindle.transcript.titles import DEFAULT_TITLE, fork_title
 
 _BRANCH_MARK = "~"
@@ -112,10 +113,11 @@ def shown_title(incoming: IncomingSession) -> str:
 
 
 def title_changes(session_id: str, at_us: int, titles: dict[TitleSource, str]) -> list[Titled]:
-    """Return the changes that give a session these titles."""
+    """Return the changes that give a session these titles, if they do not cite a handover."""
     return [
         Titled(session_id=session_id, at_us=at_us, source=source, title=title)
         for source, title in titles.items()
+        if source is TitleSource.USER or not is_preface_title(title)
     ]
 
 

@@ -234,6 +234,9 @@ def _check_session(incoming: IncomingSession, entries: int) -> None:
         raise BadBundle("a session has no id")
     if len(texts) > _MAX_TEXTS or any(len(text) > _MAX_TEXT_LENGTH for text in texts):
         raise BadBundle(f"too much is said of session {incoming.id[:100]!r}")
+    folders = [incoming.cwd, *incoming.directories]
+    if any(it is not None and not it.startswith("/") for it in folders):
+        raise BadBundle(f"a folder of session {incoming.id[:100]!r} is not an absolute path")
     if not 0 <= incoming.created_us <= _MAX_TIME_US:
         raise BadBundle(f"session {incoming.id[:100]!r} was made at no time")
     if not (0 <= incoming.turns <= entries and 0 <= incoming.messages <= entries):

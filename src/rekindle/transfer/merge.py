@@ -292,7 +292,7 @@ class Merger:
             known = find_session(self._store, target)
             if known is None:
                 outcome = MergeOutcome.BRANCHED if is_branch else MergeOutcome.NEW
-                result = self._create(copy, outcome)
+                result = self._create(copy, outcome, at_us)
             elif self.is_excluded(known):
                 result = MergeResult(MergeOutcome.DELETED, target)
             else:
@@ -314,12 +314,15 @@ class Merger:
         """Return whether a session is deleted in the store, and is to stay so."""
         return known.deleted_us is not None and not self._undelete
 
-    def _create(self, source: MergeSource, outcome: MergeOutcome) -> MergeResult | None:
+    def _create(
+        self, source: MergeSource, outcome: MergeOutcome, now_us: int
+    ) -> MergeResult | None:
         """Write a session that the store lacks; return None if the store has it by now."""
         incoming = source.incoming
         if self._dry_run:
             return MergeResult(outcome, incoming.id, source.count_entries())
-        at_us = incoming.created_us
+        # The clock of another machine may be wrong, and anyone can write a file.
+        at_us = min(incoming.created_us, now_us)
         opened = Opened(
             session_id=incoming.id,
             at_us=at_us,
@@ -331,6 +334,7 @@ class Merger:
         )
         titles = title_changes(incoming.id, at_us, incoming.titles)
         writer = source.writer([opened, *titles], at_us)
+        writer.latest_us = now_us
         if not writer.write_next(self._store):
             return None
         if not writer.is_finished:
@@ -376,6 +380,7 @@ class Merger:
                 self.branches.keep_replaced(known, incoming, plan.first_replaced, at_us)
                 changes.append(Truncated(session_id=known.id, at_us=at_us, until_seq=plan.common))
             writer = source.writer(changes, at_us, known, plan.common)
+            writer.latest_us = at_us
             if not writer.finish(self._store):
                 return None
         return MergeResult(outcome, known.id, writer.entries_written)

@@ -16,6 +16,7 @@ from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
 from rekindle.model import Entry, Kind, RecordedPrefix, Session
 from rekindle.store.base import Store
 from rekindle.transcript.handover import carries_history
+from rekindle.transcript.preface import user_words
 from rekindle.transfer.branches import is_from_file
 
 NOTHING_NEW = 0
@@ -155,7 +156,10 @@ def _is_same_prompt(recorded: str, in_file: str) -> bool:
     """
     if recorded == in_file:
         return True
-    return recorded != "" and in_file.endswith(recorded) and carries_history(in_file)
+    if recorded == "" or not carries_history(in_file):
+        return False
+    # The texts of earlier releases have no end that separates them from the prompt.
+    return recorded == (user_words(in_file) or in_file[-len(recorded) :])
 
 
 def _prompt_text(prompt: Entry) -> str:

@@ -1,3 +1,5 @@
+import pytest
+
 from rekindle.acp.translate.initialize import (
     request_to_v1,
     request_to_v2,
@@ -61,3 +63,27 @@ def test_results_of_an_agent_are_translated_both_ways() -> None:
     assert chat["agentCapabilities"]["loadSession"] is False
     assert chat["agentCapabilities"]["sessionCapabilities"] == {}
     assert chat["authMethods"] == [{"type": "terminal", "id": "t", "name": "T"}]
+
+
+@pytest.mark.parametrize(
+    ("v1", "v2"),
+    [
+        ({"A": "1", "B": ""}, [{"name": "A", "value": "1"}, {"name": "B", "value": ""}]),
+        ({}, []),
+    ],
+)
+def test_environment_of_a_terminal_login_is_translated_both_ways(v1: object, v2: object) -> None:
+    login = {"type": "terminal", "name": "T", "args": ["login"]}
+    in_v1, in_v2 = {"id": "t", **login, "env": v1}, {"methodId": "t", **login, "env": v2}
+    assert response_to_v2({"authMethods": [in_v1]})["authMethods"] == [in_v2]
+    assert response_to_v1({"authMethods": [in_v2]})["authMethods"] == [in_v1]
+    # A value that has the wanted form already stays unchanged.
+    assert response_to_v2({"authMethods": [in_v2]})["authMethods"] == [in_v2]
+    assert response_to_v1({"authMethods": [in_v1]})["authMethods"] == [in_v1]
+
+
+def test_an_environment_variable_without_a_name_is_left_out() -> None:
+    env = [{"value": "1"}, 7, {"name": "A"}]
+    login = {"type": "terminal", "methodId": "t", "name": "T", "env": env}
+    (method,) = response_to_v1({"authMethods": [login]})["authMethods"]
+    assert method["env"] == {"A": ""}

@@ -42,7 +42,7 @@ def new(store: Path, folder: Path, *agent: str) -> Terminal:
 
 
 def sessions(store: Path) -> list[dict[str, object]]:
-    return json.loads(cli("list", "--store", store, "--json").stdout)
+    return json.loads(cli("list", "--store", store, "--all", "--json").stdout)
 
 
 def test_chat_can_be_left_and_resumed(store: Path, folder: Path) -> None:

@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -249,7 +250,7 @@ def test_interrupted_rescue_is_finished(home: Path, path: Path) -> None:
     code, found = doctor(home, "--store", path)
     assert (code, found["sessions"]["facts"]["sessions"]) == (0, 1)
     # Old enough that other commands do not report it.
-    assert rekindle(home, "list", "--store", path).stderr == ""
+    assert rekindle(home, "list", "--all", "--store", path).stderr == ""
 
 
 def modes(folder: Path) -> dict[str, int]:
@@ -483,6 +484,32 @@ def test_editor_configurations_are_checked(home: Path, tmp_path: Path) -> None:
     code, found = doctor(home)
     assert code == 1
     assert f"start {tmp_path}/gone/rekindle, which is not there" in found["editor"]["what"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_helper_that_an_agent_left_behind_is_shown(home: Path, path: Path) -> None:
+    no_process = 2**22 + 1
+    mark = {"REKINDLE_AGENT": f"{no_process}.{os.getsid(0)}"}
+    script = "import sys; print(flush=True); sys.stdin.read()"
+    helper = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **mark},
+        start_new_session=True,
+    )
+    try:
+        assert helper.stdout is not None
+        helper.stdout.readline()
+        done = run(home, "--json", "--store", path)
+        findings = [it for it in json.loads(done.stdout)["findings"] if it["check"] == "helper"]
+        (found,) = [it for it in findings if it["facts"]["pid"] == helper.pid]
+        assert (done.returncode, found["level"]) == (0, "warning")
+        assert found["what"].startswith("an agent that has ended left python")
+        assert found["remedy"].startswith(f"kill {helper.pid}")
+    finally:
+        helper.kill()
+        helper.communicate()
 
 
 @pytest.mark.parametrize("columns", [40, 80])

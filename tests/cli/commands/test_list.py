@@ -55,7 +55,7 @@ def path(tmp_path: Path) -> Path:
             output = Titled(session_id=name, at_us=at_us, source=TitleSource.AGENT, title=title)
             cwd = "/home/user/projects/parser/packages/inner"
             store.write([Opened(session_id=name, at_us=at_us, agent=agent, cwd=cwd), output])
-            store.write([Counted(session_id=name, at_us=at_us, turns=number)])
+            store.write([Counted(session_id=name, at_us=at_us, turns=number + 1)])
         store.write([entry("bbbbbbbb-cjk", Kind.PROMPT)])
     return path
 
@@ -124,6 +124,7 @@ def test_terminal_lists_fifty_and_a_pipe_all(tmp_path: Path) -> None:
     with SqliteStore(path) as store:
         # Some have the same time, and there are more than one batch.
         store.write([Opened(session_id=f"s{n}", at_us=n // 3, cwd="/p") for n in range(2100)])
+        store.write([Counted(session_id=f"s{n}", at_us=1, turns=1) for n in range(2100)])
     shown = STYLE.sub("", show("list", "--store", path)).splitlines()
     assert shown[-1] == "the last 50: --limit N shows more"
     listed = [line.split("\t")[0] for line in run("list", "--store", path).stdout.splitlines()]
@@ -144,6 +145,7 @@ def test_here_selects_the_git_repository(tmp_path: Path) -> None:
     with SqliteStore(path) as store:
         for folder in (home, project, project / "a", inner, beside, link / "a"):
             store.write([Opened(session_id=folder.name, at_us=NOW, cwd=str(folder))])
+            store.write([Counted(session_id=folder.name, at_us=NOW, turns=1)])
 
     def here(cwd: Path) -> list[str]:
         done = run(
@@ -154,6 +156,23 @@ def test_here_selects_the_git_repository(tmp_path: Path) -> None:
     assert here(inner) == here(project) == ["b", "project"]
     assert here(beside) == ["project-2"]
     assert here(link) == ["a", "b", "project"]
+
+
+def test_sessions_without_a_prompt_are_listed_on_request(path: Path) -> None:
+    with SqliteStore(path) as store:
+        store.write([Opened(session_id="unprompted", at_us=NOW + HOUR, cwd="/p")])
+    assert "unprompted" not in listed(path)
+    assert "unprompted" in listed(path, "--all")
+    shown = run("show", "--store", path, "--last").stdout
+    assert "unprompted" not in shown
+    assert "aaaaaaaa-plain" in shown
+    assert json.loads(run("stats", "--store", path, "--json").stdout)["sessions"] == len(TITLES) + 1
+    with SqliteStore(path) as store:
+        store.write([Archived(session_id="unprompted", at_us=NOW)])
+    assert listed(path, "--archived") == ["unprompted"]
+    with SqliteStore(path) as store:
+        store.write([Deleted(session_id="unprompted", at_us=NOW)])
+    assert listed(path, "--deleted") == ["unprompted"]
 
 
 def test_archived_and_deleted_are_listed_on_request(path: Path) -> None:
@@ -184,6 +203,7 @@ def test_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
         store.write(
             [Opened(session_id=f"s{n}", at_us=n, cwd="/p" + "x" * 500) for n in range(1000)]
         )
+        store.write([Counted(session_id=f"s{n}", at_us=1, turns=1) for n in range(1000)])
     with warm_start.Popen(
         [*REKINDLE, "list", "--store", path, "--limit", "1000"],
         stdout=subprocess.PIPE,

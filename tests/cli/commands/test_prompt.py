@@ -1,9 +1,12 @@
 """`rekindle prompt`: one prompt without a terminal."""
 
+import gzip
 import json
 import os
 import signal
 import subprocess
+import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from prepared_sessions import HARMFUL, STOPPING, alter, cli, record
 from pty_terminal import Terminal
 from rekindle.model import Deleted, LeaseHolder
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import REKINDLE, TIMEOUT, is_running
+from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, is_running
 
 
 @pytest.fixture
@@ -246,3 +249,58 @@ def _children(pid: int) -> list[int]:
     pairs = [tuple(map(int, line.split())) for line in listed.stdout.decode().splitlines()]
     own = [child for child, parent in pairs if parent == pid]
     return [*own, *(it for child in own for it in _children(child))]
+
+
+AGENT_FILE = """
+import os, sys
+print("{name}", file=open({mark!r}, "a"))
+os.execv(sys.executable, [sys.executable, *{agent!r}])
+"""
+
+
+def agent_file(folder: Path, mark: Path) -> None:
+    """Write an agent that notes its folder's name when it is started."""
+    folder.mkdir()
+    agent = list(EXAMPLE_AGENT[1:])
+    text = AGENT_FILE.format(name=folder.name, mark=str(mark), agent=agent)
+    (folder / "agent.py").write_text(text)
+    (folder / "agent_module.py").write_text(text)
+
+
+def imported_into(store: Path, session: str, folder: Path) -> str:
+    """Import a session as a bundle whose author has chosen this folder; return its id."""
+    cli("export", "--store", store, session, "--format", "bundle", "-o", folder / "b.rekindle")
+    lines = gzip.decompress((folder / "b.rekindle").read_bytes()).splitlines(keepends=True)
+    own = json.loads(lines[1])
+    own["session"] |= {"id": "theirs", "cwd": str(folder), "agentSessionId": ""}
+    body = b"".join([lines[0], json.dumps(own).encode() + b"\n", *lines[2:-1]])
+    end = json.loads(lines[-1]) | {"sha256": sha256(body).hexdigest()}
+    (folder / "b.rekindle").write_bytes(body + json.dumps(end).encode() + b"\n")
+    assert cli("import", "--store", store, folder / "b.rekindle").returncode == 0
+    return "theirs"
+
+
+@pytest.mark.parametrize("words", [["agent.py"], ["-m", "agent_module"]])
+def test_a_bundle_does_not_decide_which_code_runs(
+    store: Path, tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark, ours, theirs = tmp_path / "mark", tmp_path / "ours", tmp_path / "theirs"
+    agent_file(ours, mark)
+    agent_file(theirs, mark)
+    monkeypatch.chdir(ours)
+    session = record(store, ours, "Hello", agent=(sys.executable, *words))
+    imported = imported_into(store, session, theirs)
+    done = cli("prompt", "--store", store, imported, "How many prompts?", cwd=ours)
+    assert mark.read_text().splitlines()[-1] == "ours"
+    assert set(mark.read_text().splitlines()) == {"ours"}, done.stderr
+
+
+def test_a_recorded_command_that_depends_on_the_folder_is_refused(
+    store: Path, session: str, tmp_path: Path
+) -> None:
+    (tmp_path / "agent.py").write_text("")
+    alter(store, session, sys.executable, "agent.py")
+    done = cli("prompt", "--store", store, session, "Hello", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the current folder has the file of its argument agent.py" in done.stderr
+    assert "give the whole command after --" in done.stderr

@@ -13,7 +13,16 @@ import warm_start
 from pty_terminal import Terminal
 from rekindle.cli.main import main
 from rekindle.cli.progress import ProgressBar
-from rekindle.model import AgentIdentity, EntryBatch, Kind, Opened, Side, Titled, TitleSource
+from rekindle.model import (
+    AgentIdentity,
+    Counted,
+    EntryBatch,
+    Kind,
+    Opened,
+    Side,
+    Titled,
+    TitleSource,
+)
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import REKINDLE, TIMEOUT
 
@@ -77,6 +86,7 @@ CONVERSATION = [
     prompt(2, "And then?"),
     said("Nothing."),
     answer(2, "refusal"),
+    Counted(session_id=S, at_us=AT, turns=2),
 ]
 
 

@@ -15,6 +15,7 @@ from rekindle.cli.picker.screen import KEYS
 from rekindle.cli.picker.search import MetadataSearch
 from rekindle.model import (
     AgentIdentity,
+    Counted,
     EntryBatch,
     Kind,
     Opened,
@@ -48,6 +49,7 @@ def write(store: Path, name: str, folder: Path, title: str, *prompts: str) -> No
                 Opened(session_id=name, at_us=at_us, agent=AGENT, cwd=str(folder)),
                 Titled(session_id=name, at_us=at_us, source=TitleSource.AGENT, title=title),
                 *(line for number, it in enumerate(prompts) for line in turn(name, number, it)),
+                Counted(session_id=name, at_us=at_us, turns=max(len(prompts), 1)),
             ]
         )
 

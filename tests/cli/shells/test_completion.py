@@ -15,7 +15,7 @@ import pytest
 
 import warm_start
 from rekindle.cli.main import COMMANDS, HIDDEN
-from rekindle.model import AgentIdentity, Deleted, Opened, Titled, TitleSource
+from rekindle.model import AgentIdentity, Counted, Deleted, Opened, Titled, TitleSource
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import REKINDLE, TIMEOUT
 
@@ -46,6 +46,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
                 [
                     Opened(session_id=id_, at_us=at_us, cwd="/p", agent=agent),
                     Titled(session_id=id_, at_us=at_us, source=TitleSource.AGENT, title=title),
+                    Counted(session_id=id_, at_us=at_us, turns=1),
                 ]
             )
         store.write([Deleted(session_id="gone", at_us=NOW)])

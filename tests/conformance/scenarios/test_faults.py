@@ -36,6 +36,7 @@ from agent_faults import (
 from conformance_runs import EVERYTHING, check, describe_failures, failed
 from rekindle.conformance import REQUIREMENTS, session_runner
 from rekindle.conformance.trace import TraceLine
+from rekindle.jsonvalue import as_object
 
 Json = dict[str, Any]
 
@@ -162,6 +163,16 @@ def sends_notices(message: Json, *_: object) -> Any:  # noqa: ANN401
 
 
 # The faults by requirement, with the version to try if not all of the requirement's versions.
+def leaks_updates(message: Json, _: TraceLine | None, peer: FaultyPeer) -> Any:  # noqa: ANN401
+    """Send the messages of a session under the id of another session too."""
+    if "message" in (kind_of(message) or ""):
+        own = message["params"]["sessionId"]
+        made = [as_object(it.message.get("result")).get("sessionId") for it in peer.lines]
+        other = next((it for it in made if it and it != own), own)
+        yield {**message, "params": {**message["params"], "sessionId": other}}
+    yield message
+
+
 FAULTS: dict[str, Fault | tuple[Fault, int]] = {
     "greeting.version": answer("initialize", result(protocolVersion=None)),
     "greeting.higher": echoes_version,
@@ -260,6 +271,7 @@ FAULTS: dict[str, Fault | tuple[Fault, int]] = {
     "wire.kinds": after(NEW, told("odd", "SESSION")),
     "wire.arrays": answer(NEW, result(configOptions=None)),
     "wire.sessions": after(NEW, told("usage_update", "another", used=1, size=2)),
+    "wire.leaks": leaks_updates,
     "wire.tool-calls": update("tool_call_update", put(status="bored")),
     "wire.titles": several(
         update("tool_call", as_kind("tool_call_update")),

@@ -22,6 +22,7 @@ from rekindle.model import TitleSource
 from rekindle.transcript.handover import handover_text
 from rekindle.transcript.model import Role, ToolCallItem, TranscriptMessage
 from rekindle.transcript.reducer import fold
+from rekindle.transcript.search_documents import search_documents
 from selection import some_of
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -274,6 +275,14 @@ def test_handover_text_is_not_used_as_title(tmp_path: Path) -> None:
     handed.user([said(record), said("Go on")])
     (source,) = read_sessions(IMPORTER, handed.write(tmp_path))
     assert source.incoming.titles == {TitleSource.PROMPT: "Go on"}
+    # A tool may join the blocks of a prompt, and name the session after it.
+    joined = ClaudeFile()
+    joined.add("summary", summary=f"{record[:60]}…", leafUuid="x")
+    joined.user(f"{record}\n\nGo on")
+    (source,) = read_sessions(IMPORTER, joined.write(tmp_path))
+    assert source.incoming.titles == {TitleSource.PROMPT: "Go on"}
+    found = [it for turn in fold(entries_of(source)).turns for it in search_documents(turn)]
+    assert [document.text for document in found] == ["Go on"]
 
 
 def test_compaction_continues_the_branch_of_its_parent(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_a_turn_that_does_not_end_is_answered_for_the_agent() -> None:
     pair.request(1, "session/prompt", sessionId="s1", prompt=[TEXT])
     pair.request(2, "session/close", sessionId="s1")
     waited = pair.wait(10)
-    assert waited.to_client[0]["result"] == {"stopReason": "cancelled"}
+    assert waited.to_client[1]["result"] == {"stopReason": "cancelled"}
     assert waited.to_client[-1] == {"jsonrpc": "2.0", "id": 2, "result": {}}
 
 

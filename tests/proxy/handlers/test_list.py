@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from playbook import CLIENT, Playbook
-from rekindle.model import AgentIdentity, EntryBatch, Kind, Opened, Side
+from rekindle.model import AgentIdentity, Counted, EntryBatch, Kind, Opened, Side
 from rekindle.proxy.handlers.list import PAGE_SIZE
 from rekindle.proxy.step import AGENT
 from rekindle.text.times import iso
@@ -15,13 +15,14 @@ from rekindle.text.times import iso
 Json = dict[str, Any]
 
 
-def write(book: Playbook, session_id: str, at_us: int) -> None:
+def write(book: Playbook, session_id: str, at_us: int, *, turns: int = 1) -> None:
     agent = AgentIdentity(command=("agent",))
     prompt = EntryBatch(
         session_id=session_id, side=Side.CLIENT, kind=Kind.PROMPT, at_us=at_us, data=b"{}"
     )
     opened = Opened(session_id=session_id, at_us=at_us, agent=agent, cwd="/p", directories=("/q",))
-    book.record.store.write([opened, prompt])
+    counted = Counted(session_id=session_id, at_us=at_us, turns=turns, messages=turns)
+    book.record.store.write([opened, prompt, counted])
 
 
 def ask(book: Playbook, params: Json, theirs: list[Json] | None = None) -> Json:
@@ -41,23 +42,27 @@ def ask(book: Playbook, params: Json, theirs: list[Json] | None = None) -> Json:
 @given(
     ours=st.lists(st.integers(1, 200), min_size=45, max_size=130),
     theirs=st.lists(st.integers(1, 200), max_size=70),
+    unprompted=st.lists(st.integers(1, 200), max_size=130),
     written=st.lists(st.integers(1, 300), max_size=5),
 )
 def test_pages_hold_each_session_once_whatever_is_written_between_them(
-    ours: list[int], theirs: list[int], written: list[int]
+    ours: list[int], theirs: list[int], unprompted: list[int], written: list[int]
 ) -> None:
     book = Playbook()
     book.do_agent("Fake list load")
     for number, at_us in enumerate(ours):
         write(book, f"s{number}", at_us)
-    # The agent lists some of ours, too.
+    for number, at_us in enumerate(unprompted):
+        write(book, f"u{number}", at_us, turns=0)
+    # The agent lists some of ours, too, also those that were never prompted.
     listed = [
         {"sessionId": f"{name}{number}", "cwd": "/p", "updatedAt": iso(at_us * 1000)}
-        for name in ("a", "s")
+        for name in ("a", "s", "u")
         for number, at_us in enumerate(theirs)
     ]
     expected = {f"s{number}" for number in range(len(ours))}
     expected |= {info["sessionId"] for info in listed}
+    expected -= {f"u{number}" for number in range(len(unprompted))}
     seen: list[str] = []
     params: Json = {}
     while True:
@@ -69,6 +74,7 @@ def test_pages_hold_each_session_once_whatever_is_written_between_them(
         params = {"cursor": result["nextCursor"]}
         for at_us in written:
             write(book, f"other{at_us}", 1_000_000 + at_us)
+            write(book, f"another{at_us}", at_us, turns=0)
     assert sorted(seen) == sorted(expected)
 
 
@@ -97,8 +103,8 @@ def test_listed_session_has_all_recorded_fields() -> None:
             "_meta": {
                 "rekindle": {
                     "agent": "agent",
-                    "messageCount": 0,
-                    "turnCount": 0,
+                    "messageCount": 1,
+                    "turnCount": 1,
                     "restoresNatively": False,
                 }
             },

@@ -1,7 +1,7 @@
 import pytest
 
 from engine_pair import EnginePair, Sent, recorded_session
-from rekindle.model import AgentIdentity
+from rekindle.model import AgentIdentity, Counted
 from rekindle.proxy.flow import AgentReply
 from rekindle.proxy.handlers.restore import is_same_agent, names_another_session
 
@@ -22,6 +22,14 @@ def test_the_ladder_goes_from_resume_to_load_to_a_handover() -> None:
     assert pair.fail("rekindle-1").call["method"] == "session/load"
     assert pair.fail("rekindle-2").call["method"] == "session/new"
     assert how(pair.reply("rekindle-3", {"sessionId": "a2"})) == "handover"
+
+
+def test_an_agent_that_may_have_lost_turns_is_asked_for_a_replay_first() -> None:
+    pair = recorded_session("resume", "load")
+    pair.record.store.write([Counted(session_id="s1", at_us=1, turns=1)])
+    assert resume(pair).call["method"] == "session/load"
+    assert pair.fail("rekindle-1").call["method"] == "session/resume"
+    assert how(pair.reply("rekindle-2", {})) == "native"
 
 
 def test_a_load_that_replays_nothing_is_not_believed() -> None:
@@ -63,18 +71,22 @@ def test_a_session_used_by_another_process_is_handed_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "is_same"),
+    ("one", "other", "expected"),
     [
-        (AgentIdentity(name="A"), AgentIdentity(name="A", command=("x",)), True),
-        (AgentIdentity(name="A"), AgentIdentity(name="B"), False),
-        (AgentIdentity(command=("/bin/x",)), AgentIdentity(name="A", command=("x",)), True),
-        (AgentIdentity(command=("x",)), AgentIdentity(command=("y",)), False),
+        (("A", "x"), ("A", "y"), True),
+        (("A", "x"), ("B", "x"), False),
+        (("@zed-industries/claude-code-acp", "x"), ("@new/claude-agent-acp", "y"), True),
+        ((None, "/bin/x"), ("A", "x"), True),
+        ((None, "x"), (None, "y"), False),
+        ((None, "/bin/claude-code-acp"), ("@new/claude-agent-acp", "npx"), True),
     ],
 )
 def test_agents_are_compared_by_name_and_otherwise_by_program(
-    one: AgentIdentity, other: AgentIdentity, *, is_same: bool
+    one: tuple[str | None, str], other: tuple[str | None, str], *, expected: bool
 ) -> None:
-    assert is_same_agent(one, other) is is_same
+    agents = [AgentIdentity(name=name, command=(program,)) for name, program in (one, other)]
+    assert is_same_agent(*agents) is expected
+    assert is_same_agent(*reversed(agents)) is expected
 
 
 def test_an_exit_while_restoring_fails_the_request_and_the_next_one_tries_again() -> None:

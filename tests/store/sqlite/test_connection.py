@@ -5,14 +5,31 @@ import re
 import shutil
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 
 import apsw
 import pytest
 
-from rekindle.errors import StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
-from rekindle.model import EntryBatch, Kind, LeaseHolder, Opened, Page, Side
+from rekindle.errors import (
+    SessionNotFound,
+    StoreDamaged,
+    StoreError,
+    StoreTooNew,
+    StoreUnavailable,
+)
+from rekindle.model import (
+    AgentIdentity,
+    EntryBatch,
+    Kind,
+    LeaseHolder,
+    Opened,
+    Page,
+    Side,
+    Titled,
+    TitleSource,
+)
 from rekindle.store.sqlite.connection import as_store_error
 from rekindle.store.sqlite.files import lock_path
 from rekindle.store.sqlite.inspect import is_store
@@ -20,6 +37,12 @@ from rekindle.store.sqlite.quarantine import is_damaged, recover
 from rekindle.store.sqlite.schema import MIGRATIONS, tables_of
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.transcript.titles import title_from_prompt
+
+HOLDER = LeaseHolder(token="t", pid=1, machine="here")  # noqa: S106 - no password
+
+
+def title(text: str) -> Titled:
+    return Titled(session_id="s", at_us=1, source=TitleSource.USER, title=text)
 
 
 def batch(line: bytes) -> EntryBatch:
@@ -281,3 +304,69 @@ def test_opening_a_store_twice_keeps_its_locks(tmp_path: Path) -> None:
             # Otherwise a reading `sqlite3` would remove the WAL on exit.
             assert subprocess.check_output(look, text=True) == "held\n"
         assert subprocess.check_output(look, text=True) == "held\n"
+
+
+@pytest.mark.parametrize("content", [b"x", b"Dear diary,\n" * 9, b".damaged-1" + bytes(54) + b"2"])
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_foreign_lock_file_is_left_untouched(
+    tmp_path: Path, content: bytes, *, is_new: bool
+) -> None:
+    path = tmp_path / "s.db"
+    if not is_new:
+        SqliteStore(path).close()
+    lock_path(path).write_bytes(content)
+    refused = pytest.raises(StoreUnavailable, match=r"s\.db\.lock is not a lock file of Rekindle")
+    with refused, SqliteStore(path) as store:
+        store.write([batch(b"1")])
+    assert lock_path(path).read_bytes() == content
+    assert path.exists() != is_new
+
+
+def test_a_lock_file_is_not_written_through_a_link(tmp_path: Path) -> None:
+    path, target = tmp_path / "s.db", tmp_path / "target"
+    lock_path(path).symlink_to(target)
+    with pytest.raises(StoreUnavailable, match="symbolic link"):
+        SqliteStore(path)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda store: store.sessions(Page(before=(2**64, "s"))),
+        lambda store: store.sessions(Page(before=(1, "\ud800"))),
+        lambda store: store.sessions(Page(cwd="/\ud800")),
+        lambda store: store.session("\ud800"),
+        lambda store: store.find("\ud800"),
+        lambda store: list(store.read("\ud800")),
+        lambda store: store.titles("\ud800"),
+        lambda store: store.find_by_agent_id("\ud800"),
+        lambda store: store.lease_holder("\ud800"),
+        lambda store: store.acquire_lease("\ud800", HOLDER),
+        lambda store: store.release_leases(HOLDER, "\ud800"),
+        lambda store: store.erase("\ud800"),
+        lambda store: store.write([batch(b"1"), title("\ud800")]),
+        lambda store: store.write([title("t" + "\udfff")]),
+        lambda store: store.extend("\ud800", 0, []),
+    ],
+)
+def test_a_value_that_cannot_be_stored_is_no_damage(
+    tmp_path: Path, use: Callable[[SqliteStore], object]
+) -> None:
+    with SqliteStore(tmp_path / "s.db") as store:
+        store.write([batch(b"0")])
+        with (
+            suppress(SessionNotFound),
+            pytest.raises(StoreUnavailable, match="cannot hold a value"),
+        ):
+            use(store)
+        assert [entry.line for entry in store.read("s")] == [b"0"]
+        store.write([batch(b"1")])
+        assert [entry.line for entry in store.read("s")] == [b"0", b"1"]
+
+
+def test_a_program_whose_name_is_not_utf_8_is_stored(tmp_path: Path) -> None:
+    command = ("/bin/\udcffagent", "\udcff")
+    with SqliteStore(tmp_path / "s.db") as store:
+        store.write([Opened(session_id="s", at_us=1, agent=AgentIdentity(command=command))])
+        assert store.session("s").agent.command == command

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import cast
+from typing import cast, get_args
 from zlib import crc32
 
 import apsw
@@ -20,18 +20,24 @@ from rekindle.composition import open_store
 from rekindle.errors import SessionNotFound, StoreError, StoreUnavailable
 from rekindle.model import (
     AgentIdentity,
+    AgentObserved,
+    AgentSaved,
+    AgentTrait,
     Archived,
     Change,
     Counted,
     Deleted,
     EntryBatch,
     Forked,
+    Imported,
     Kind,
     Opened,
+    Origin,
     Page,
     Side,
     Titled,
     TitleSource,
+    Truncated,
 )
 from rekindle.store.base import Store, UncertainWrite
 from rekindle.store.sqlite import pending as module
@@ -229,7 +235,26 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
     st.builds(Deleted, session_id=WORDS, at_us=TIMES),
     st.builds(Archived, session_id=WORDS, at_us=TIMES, is_archived=st.booleans()),
     st.builds(Forked, session_id=WORDS, at_us=TIMES, parent_id=WORDS, until_seq=st.integers(0, 9)),
+    st.builds(Truncated, session_id=WORDS, at_us=TIMES, until_seq=st.integers(0, 9)),
+    st.builds(
+        Imported,
+        session_id=WORDS,
+        at_us=TIMES,
+        origin=st.builds(Origin, tool=WORDS, path=WORDS, entries=st.integers(0, 9)),
+    ),
+    st.builds(AgentSaved, session_id=WORDS, at_us=TIMES),
+    st.builds(
+        AgentObserved,
+        session_id=WORDS,
+        at_us=TIMES,
+        release=WORDS,
+        trait=st.sampled_from(AgentTrait),
+    ),
 )
+
+
+def test_every_change_can_wait_in_a_pending_file() -> None:
+    assert {*get_args(Change), UncertainWrite} == set(module._TAGS)  # noqa: SLF001
 
 
 @pytest.fixture(scope="module")

@@ -232,7 +232,7 @@ def test_an_index_of_another_store_is_not_used(tmp_path: Path, path: Path) -> No
         assert found(path, words) == [(name, 1)]
 
 
-@pytest.mark.parametrize("garbage", [b"garbage" * 1000, b"SQLite format 3\x00" + b"\xff" * 5000])
+@pytest.mark.parametrize("garbage", [b"", bytes(8192), b"SQLite format 3\x00" + b"\xff" * 5000])
 def test_a_damaged_index_is_rebuilt(store: SqliteStore, path: Path, garbage: bytes) -> None:
     store.write([opened("a"), asked("a", "word")])
     (path.parent / "s.db.index").write_bytes(garbage)
@@ -256,6 +256,41 @@ def test_a_foreign_database_is_left_untouched(store: SqliteStore, path: Path) ->
     with pytest.raises(StoreUnavailable, match="no index of Rekindle's"):
         SqliteSearchIndex(path)
     assert theirs.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"Dear diary,\n", b"Dear diary,\n" * 1000, b"\0" * 50])
+@pytest.mark.parametrize("rebuild", [False, True])
+def test_a_foreign_file_is_left_untouched(
+    store: SqliteStore, path: Path, content: bytes, *, rebuild: bool
+) -> None:
+    store.write([opened("a"), asked("a", "word")])
+    theirs = path.parent / "s.db.index"
+    theirs.write_bytes(content)
+    with pytest.raises(StoreUnavailable, match="no index of Rekindle's: move it away"):
+        SqliteSearchIndex(path, rebuild=rebuild)
+    assert theirs.read_bytes() == content
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_an_index_is_not_written_through_a_link(
+    store: SqliteStore, path: Path, *, exists: bool
+) -> None:
+    store.write([opened("a"), asked("a", "word")])
+    target = path.parent / "target"
+    if exists:
+        target.write_bytes(b"")
+    (path.parent / "s.db.index").symlink_to(target)
+    with pytest.raises(StoreUnavailable, match="symbolic link"):
+        SqliteSearchIndex(path)
+    assert target.exists() == exists
+    assert not exists or target.read_bytes() == b""
+
+
+def test_a_text_that_cannot_be_stored_is_no_damage(store: SqliteStore, path: Path) -> None:
+    store.write([opened("a"), asked("a", "word")])
+    update(path)
+    with SqliteSearchIndex(path) as index, pytest.raises(StoreUnavailable):
+        index.query("select ?", ("\udcff",))
 
 
 def test_the_index_file_is_private(store: SqliteStore, path: Path) -> None:

@@ -13,6 +13,8 @@ import pytest
 
 from rekindle.errors import StoreDamaged, StoreTooNew, StoreUnavailable
 from rekindle.model import EntryBatch, Kind, LeaseHolder, LeaseResult, Page, Side
+from rekindle.store.sqlite import sql
+from rekindle.store.sqlite.codec import page_conditions
 from rekindle.store.sqlite.filelock import FileLock
 from rekindle.store.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from rekindle.store.sqlite.store import SqliteStore
@@ -112,6 +114,43 @@ def test_every_older_schema_is_migrated(tmp_path: Path) -> None:
         with SqliteStore(path) as store:
             store.write([batch(b"1")])
             assert [entry.line for entry in store.read("s")] == [b"1"]
+
+
+def test_titles_made_from_handovers_are_removed_by_the_migration(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    handover = "This conversation was continued in a new process, and you have no memory"
+    rows = {
+        "fork": (f'"{handover[:45]}…"', "Fix it"),
+        "imported": (None, f"{handover}…"),
+        "citing": ("Why it ended", "Why “This conversation was continued in a new process”?"),
+    }
+    with closing(apsw.Connection(str(path))) as db:
+        for step in MIGRATIONS[:7]:
+            db.execute(step)
+        db.execute(f"pragma user_version = 7; pragma application_id = {APPLICATION_ID}")
+        for name, titles in rows.items():
+            db.execute(
+                "insert into session (id, agent_session_id, created_us, updated_us, agent_title,"
+                " prompt_title) values (?1, ?1, 1, 1, ?2, ?3)",
+                (name, *titles),
+            )
+    with SqliteStore(path) as store:
+        assert {name: list(store.titles(name).values()) for name in rows} == {
+            "fork": ["Fix it"],
+            "imported": [],
+            "citing": list(reversed(rows["citing"])),
+        }
+
+
+def test_sessions_with_a_turn_are_found_by_an_index(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "s.db") as store, store.writing() as db:
+        conditions, values = page_conditions(Page(prompted=True, before=(9, "s")))
+        where = " and ".join(conditions)
+        order = "order by updated_us desc, id desc limit 50"
+        plan = db.execute(f"explain query plan {sql.SESSION} where {where} {order}", values)
+        steps = [row[3] for row in plan]
+    assert any("session_by_prompt" in step for step in steps)
+    assert not any("TEMP B-TREE" in step for step in steps)
 
 
 def test_opening_for_reading_creates_no_store(tmp_path: Path) -> None:

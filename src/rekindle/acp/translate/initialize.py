@@ -105,11 +105,21 @@ def _identity(info: object) -> Json:
 
 def _method_to_v2(method: Json) -> Json:
     renamed = {"methodId" if name == "id" else name: value for name, value in method.items()}
+    if isinstance(renamed.get("env"), dict):
+        variables = as_object(renamed["env"]).items()
+        renamed["env"] = [{"name": name, "value": value} for name, value in variables]
     return {"type": "agent", **renamed}
 
 
 def _method_to_v1(method: Json) -> Json:
+    """Return a method of authentication in the form of version 1.
+
+    Lost: the `_meta` of single environment variables.
+    """
     renamed = {"id" if name == "methodId" else name: value for name, value in method.items()}
     if renamed.get("type") == "agent":
         del renamed["type"]
+    if isinstance(renamed.get("env"), list):
+        variables = [as_object(it) for it in as_array(renamed["env"])]
+        renamed["env"] = {it["name"]: it.get("value", "") for it in variables if "name" in it}
     return renamed

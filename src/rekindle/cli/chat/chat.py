@@ -34,6 +34,7 @@ from rekindle.client import (
 from rekindle.client.session_record import commands_in
 from rekindle.export.labels import failure, stopped
 from rekindle.transcript.model import Role, Terminals
+from rekindle.transcript.preface import user_words
 from rekindle.transcript.reducer import Transcript
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ class Chat:
 
     def _earlier_prompts(self) -> list[str]:
         messages = (message for turn in self._history.turns for message in turn.messages)
-        return [text for it in messages if it.role is Role.USER and (text := it.text)]
+        return [text for it in messages if it.role is Role.USER and (text := user_words(it.text))]
 
     def _commands(self) -> tuple[SlashCommand, ...]:
         own = self._session.commands if self._session is not None else ()

@@ -2,13 +2,13 @@
 
 import argparse
 import asyncio
-import os
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct
 
+from rekindle.cli.agent_command import folder_dependence
 from rekindle.cli.formatting import one_line, title_label
 from rekindle.client import Agent, AgentRefused, ClientError, ClientSession, connect
 from rekindle.errors import AuthRequired, RekindleError, SessionInUse, StoreError, UsageError
@@ -117,12 +117,10 @@ def add_takeover(parser: argparse.ArgumentParser) -> None:
 def chat_target(arguments: argparse.Namespace, store: Store, session: Session) -> ChatTarget:
     """Return the target for a recorded session. Raises RekindleError if it cannot be continued."""
     _check_usable(store, session, takeover=arguments.takeover)
-    given = tuple(arguments.command)
-    if not given:
-        # The recorded command may have paths relative to the session's folder.
-        os.chdir(str(session.cwd))
+    # The agent starts in the current folder and learns the session's folder by the protocol. The
+    # author of a bundle chooses that folder, and must not choose the code that runs.
     return ChatTarget(
-        command=given or recorded_command(session),
+        command=tuple(arguments.command) or recorded_command(session),
         cwd=str(session.cwd),
         store=locate(arguments.store),
         session=session,
@@ -131,7 +129,10 @@ def chat_target(arguments: argparse.Namespace, store: Store, session: Session) -
 
 
 def recorded_command(session: Session) -> tuple[str, ...]:
-    """Return the agent command of a session. Raises UsageError if it is not fully recorded."""
+    """Return the agent command of a session.
+
+    Raises UsageError if it is not fully recorded, or if a folder would decide what it runs.
+    """
     command = session.agent.command
     if not command:
         raise UsageError("this session was recorded without its agent's command: give -- COMMAND")
@@ -140,6 +141,12 @@ def recorded_command(session: Session) -> tuple[str, ...]:
         raise UsageError(
             f"this session's command had secrets, which are never recorded ({shown}):"
             " give the whole command after --"
+        )
+    problem = folder_dependence(command)
+    if problem is not None:
+        raise UsageError(
+            f"this session's command depends on the folder in which it runs, because"
+            f" {one_line(problem)}: give the whole command after --"
         )
     return command
 

@@ -237,6 +237,7 @@ def _session_ids(command: str, store: str | None, prefix: str) -> Iterator[tuple
         limit=_MAX_SESSIONS_READ if prefix else _MAX_CANDIDATES,
         with_archived=True,
         deleted=command == "undelete",
+        prompted=not prefix and command != "undelete",
     )
     with open_for_reading(store, quietly=True) as opened:
         found = [

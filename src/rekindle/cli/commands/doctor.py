@@ -52,7 +52,7 @@ def main(arguments: argparse.Namespace) -> int:
         progress=_recovery_progress,
     )
     diagnoses: list[Diagnosis] = []
-    for diagnosis in chain(checks, _check_editors()):
+    for diagnosis in chain(checks, _check_helpers(), _check_editors()):
         is_damaged = any(it.is_damage and it.severity is Severity.PROBLEM for it in diagnoses)
         diagnoses.append(
             _repaired(diagnosis, is_damaged=is_damaged) if arguments.fix else diagnosis
@@ -64,6 +64,19 @@ def main(arguments: argparse.Namespace) -> int:
         described = [_describe(diagnosis) for diagnosis in diagnoses]
         print_json({"ok": is_well, "store": str(address), "findings": described})
     return 0 if is_well else 1
+
+
+def _check_helpers() -> Iterator[Diagnosis]:
+    from rekindle.process.agent_helpers import helpers_left_behind
+
+    for helper in helpers_left_behind():
+        yield Diagnosis(
+            check="helper",
+            severity=Severity.WARNING,
+            text=f"an agent that has ended left {one_line(helper.program)} running",
+            remedy=f"kill {helper.pid}, unless you use it otherwise",
+            facts={"pid": helper.pid, "program": helper.program},
+        )
 
 
 def _check_editors() -> Iterator[Diagnosis]:

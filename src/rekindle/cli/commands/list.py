@@ -1,4 +1,4 @@
-"""List recorded sessions, the last used first.
+"""List recorded sessions, the last used first. Sessions without a prompt are listed with --all.
 
 On a terminal, marks tell which are live (a process drives them), which were interrupted (the
 last turn has no end) and which are archived.
@@ -47,7 +47,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"at most N (default: {_DEFAULT_ON_TERMINAL} on a terminal, else all)",
     )
     parser.add_argument(
-        "--all", action="store_true", help="also those that are archived, and those of sub-agents"
+        "--all",
+        action="store_true",
+        help="also those that are archived, those of sub-agents, and those without a prompt",
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--archived", action="store_true", help="only those that are archived")
@@ -116,6 +118,7 @@ def _page(arguments: argparse.Namespace, limit: int) -> Page:
         with_archived=arguments.all or arguments.deleted,
         deleted=arguments.deleted,
         with_unopened=arguments.all,
+        prompted=not (arguments.all or arguments.archived or arguments.deleted),
     )
 
 

@@ -42,7 +42,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise RekindleError(
             "rekindle pick needs a terminal: `rekindle list` and `rekindle search` need none"
         )
-    page = Page(under=project_folders() if arguments.here else ())
+    page = Page(under=project_folders() if arguments.here else (), prompted=True)
     if not _has_textual():
         return _pick_from_menu(arguments, page)
     from rekindle.cli.picker.app import pick_session

@@ -98,7 +98,7 @@ def new(arguments: argparse.Namespace) -> int:
 
 def _last_command(arguments: argparse.Namespace) -> tuple[str, ...]:
     with open_for_reading(arguments.store) as store:
-        return recorded_command(last_used(store))
+        return recorded_command(last_used(store, prompted=False))
 
 
 def _check_terminal(command: str) -> None:

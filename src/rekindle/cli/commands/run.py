@@ -77,6 +77,7 @@ def main(arguments: argparse.Namespace) -> int:
             log.note(f"started agent {agent.pid}: {command[0]}")
             # The slow imports come after the agent's start, so that both run at the same time.
             from rekindle import __version__
+            from rekindle.cli.agent_command import independent_of_folder
             from rekindle.composition import open_store, recover_store
             from rekindle.model import LeaseHolder
             from rekindle.proxy.connection_state import EngineSettings
@@ -94,7 +95,7 @@ def main(arguments: argparse.Namespace) -> int:
                 lambda token: backend_for(address).open_pending(token),
             )
             settings = EngineSettings(
-                command=mask_command(_with_absolute_program(command)),
+                command=mask_command(independent_of_folder(command)),
                 version=__version__,
                 is_strict=arguments.strict,
                 may_hand_over=arguments.handover,
@@ -109,9 +110,3 @@ def main(arguments: argparse.Namespace) -> int:
         except BaseException:
             agent.end(_GRACE)
             raise
-
-
-def _with_absolute_program(command: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a command that works from any folder."""
-    program, *arguments = command
-    return (str(Path(program).absolute()) if os.sep in program else program, *arguments)

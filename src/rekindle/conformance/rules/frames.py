@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rekindle.acp import methods
 from rekindle.conformance.report import Fault
 from rekindle.conformance.rules import fields, vocabulary
-from rekindle.conformance.trace import Exchange, TraceLine, same_id
+from rekindle.conformance.trace import Exchange, TraceLine, id_key, same_id
 from rekindle.jsonvalue import Json, as_object, decode
 
 _MAX_SHOWN = 60
@@ -141,6 +141,37 @@ def unknown_sessions(lines: Iterable[TraceLine], known: Iterable[str]) -> Iterat
         if not line.is_sent and line.kind and line.session_id not in ids:
             message = f"an update is of session {line.session_id!r}, which nobody has opened"
             yield Fault(message, (line,))
+
+
+def leaked_updates(lines: Iterable[TraceLine], protocol: int) -> Iterator[Fault]:
+    """Find updates that come under the id of another session too.
+
+    A copy stands right before or right after its original, and its session has no turn.
+    """
+    prompts: dict[tuple[str, str], str] = {}
+    running: set[str] = set()
+    before: TraceLine | None = None
+    for line in lines:
+        if line.is_sent:
+            if line.method == methods.PROMPT:
+                prompts[id_key(line.id)] = line.session_id
+                running.add(line.session_id)
+        elif line.is_response:
+            prompted = prompts.pop(id_key(line.id), "")
+            if protocol == 1 or "error" in line.message:
+                running.discard(prompted)
+        elif line.kind == vocabulary.STATE_UPDATE and line.update.get("state") == "idle":
+            running.discard(line.session_id)
+        elif line.kind in vocabulary.CONVERSATION:
+            if before is not None and _is_leak(before, line, running):
+                message = f"{line.kind} of one session came under the id of another too"
+                yield Fault(message, (before, line))
+            before = line
+
+
+def _is_leak(one: TraceLine, other: TraceLine, running: set[str]) -> bool:
+    ids = {one.session_id, other.session_id}
+    return len(ids) > 1 and len(ids & running) == 1 and one.update == other.update
 
 
 def has_arrays(line: TraceLine) -> bool:

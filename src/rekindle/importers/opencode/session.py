@@ -1,6 +1,5 @@
 """The importer of OpenCode: a database of sessions, and a file for each part before that."""
 
-import re
 from collections.abc import Generator, Iterator
 from functools import partial
 from hashlib import sha256
@@ -42,8 +41,6 @@ from rekindle.model import (
 )
 
 NAME = "opencode"
-
-_DEFAULT_TITLE = re.compile(r"(New|Child) session - \d{4}-\d\d-\d\dT[\d:.]+Z")
 
 
 class StoredSession(Protocol):
@@ -90,13 +87,12 @@ class OpenCodeSessionReader:
         """Yield the session, and then the branch that includes the reverted messages."""
         session, outline = self._stored.session, self._outline
         read_entries = partial(self._read_entries, session.revert)
-        title = None if _DEFAULT_TITLE.match(session.title or "") else session.title
-        titles = session_titles(title, read_entries)
+        titles = session_titles(session.title, read_entries)
         is_reverted = outline.first_reverted is not None
         if titles is None and is_reverted:
             # Everything was reverted: import it all as the session.
             read_entries, is_reverted = partial(self._read_entries, None), False
-            titles = session_titles(title, read_entries)
+            titles = session_titles(session.title, read_entries)
         if titles is None:
             return
         source = SourceSession(

@@ -3,7 +3,7 @@
 from typing import Any
 
 from rekindle.acp import methods
-from rekindle.jsonvalue import as_array, as_object, as_str
+from rekindle.jsonvalue import as_object, as_str
 from rekindle.model import Opened
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
@@ -18,6 +18,7 @@ from rekindle.proxy.flow import (
 from rekindle.proxy.handlers.restore import (
     RESTORE_TIMEOUT_US,
     acquire_lease,
+    is_listed,
     names_another_session,
     refuse_if_login_required,
     wait_for_replay,
@@ -25,8 +26,6 @@ from rekindle.proxy.handlers.restore import (
 from rekindle.proxy.live_session import LiveSession, UpdatePolicy
 from rekindle.proxy.translation import setup_for_agent
 from rekindle.proxy.validation import refusal_of, unknown_session
-
-_LIST_TIMEOUT_US = 2_000_000
 
 
 def adopt(conn: ConnectionState, method: str, session_id: str, setup: dict[str, Any]) -> SubFlow:
@@ -75,7 +74,7 @@ def _open_at_agent(conn: ConnectionState, live: LiveSession, means: str) -> SubF
         raise unknown_session(live.id, "" if reply.is_success else _reason(reply))
     if replays:
         has_replayed: bool = yield from wait_for_replay(live, 0)
-        if not has_replayed and not (yield from _is_listed(conn, live)):
+        if not has_replayed and not (yield from is_listed(conn, live)):
             raise unknown_session(live.id)
     return reply
 
@@ -85,13 +84,3 @@ def _reason(reply: AgentReply) -> str:
     refusal = refusal_of(reply, "open it")
     details = as_str(as_object(refusal.data).get("details")) or as_str(refusal.data)
     return f"{refusal.message}: {details}" if details else refusal.message
-
-
-def _is_listed(conn: ConnectionState, live: LiveSession) -> SubFlow:
-    """Return whether the agent lists the session. An empty one has nothing to replay."""
-    if not conn.agent.capabilities.offers(methods.LIST):
-        return False
-    params = {"cwd": live.setup["cwd"]}
-    reply: AgentReply = yield CallAgent(methods.LIST, params, _LIST_TIMEOUT_US)
-    listed = as_array(as_object(reply.result).get("sessions"))
-    return any(as_object(info).get("sessionId") == live.id for info in listed)

@@ -39,10 +39,10 @@ from rekindle.proxy.handlers.open import (
 from rekindle.proxy.handlers.restore import (
     RESTORE_TIMEOUT_US,
     Restored,
+    RestoreResult,
     belongs_to_agent,
     create_agent_session,
     handover_forbidden,
-    reminder_for,
 )
 from rekindle.proxy.journal import opening_changes, recorded_response
 from rekindle.proxy.translation import opening_for_client, setup_for_agent
@@ -74,13 +74,17 @@ def fork(conn: ConnectionState, request: ClientRequest) -> Flow:
     live.setup = setup
     live.updates.discard_history()
     changes = fork_changes(fork_id, conn.at_us, session, transcript, until)
-    # A turn that still runs in the parent is not interrupted: the agent knows its own turn.
-    is_running = conn.has_turn(session_id)
+    parent = conn.sessions.get(session_id)
     live.handover.require(
         history=how is Restored.HANDOVER and _count_turns(transcript, until) > 0,
-        reminder="" if is_running else reminder_for(conn, how, transcript),
+        # The agent lacks the same turns in both.
+        reminder="" if parent is None else parent.handover.reminder,
     )
-    result = {"sessionId": fork_id, **opening_result(answer, how, transcript)}
+    if live.handover.is_history_due:
+        # The agent would name the fork after the handover.
+        live.title.lock()
+    restored = RestoreResult(how, answer, transcript)
+    result = {"sessionId": fork_id, **opening_result(restored)}
     opening = opening_changes(conn, live, methods.FORK, recorded_response(result))
     yield RecordChanges([*changes, *opening])
     yield AcquireLease(fork_id)
@@ -122,7 +126,11 @@ def _fork_at_agent(
 def _fork_natively(conn: ConnectionState, session: Session, setup: Json) -> SubFlow:
     """Return the fork's id and the agent's result; no id if the agent cannot fork the session."""
     live = conn.sessions.get(session.id)
-    is_informed = live is None or not (live.handover.is_history_due or live.memory.is_outdated)
+    if live is None or live.memory.is_missing:
+        # The agent forks its own copy, and nothing shows whether that has all turns.
+        is_informed = session.is_saved_by_agent
+    else:
+        is_informed = not live.handover.is_history_due
     is_known = session.agent_session_id != UNKNOWN_TO_AGENT and is_informed
     can_fork = conn.agent.capabilities.offers(methods.FORK)
     if not (can_fork and is_known and belongs_to_agent(conn, session)):

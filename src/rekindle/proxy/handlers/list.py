@@ -1,8 +1,9 @@
 """`session/list`: the recorded sessions and the agent's own sessions, each once.
 
 Pages follow the key (last use, id), newest first. So no session is repeated or skipped when others
-are written between two pages. The agent's own list has a time limit; an agent that is slow or
-fails does not fail the request.
+are written between two pages. A session that was never prompted is not listed. The agent's own
+list has a time limit; an agent that is slow or fails does not fail the request, but the result and
+a report to the user name the failure. A title that the agent gives only in its list is recorded.
 """
 
 import base64
@@ -10,29 +11,42 @@ import binascii
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rekindle.acp import methods
 from rekindle.jsonvalue import as_array, as_object, as_str, decode, encode
-from rekindle.model import Page, Session
+from rekindle.model import Change, Page, Session, Titled, TitleSource
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
     AgentReply,
     CallAgent,
     ClientRequest,
     Flow,
+    GetSession,
     ListSessions,
     LookupIds,
+    RecordChanges,
+    ReportToUser,
     SubFlow,
 )
-from rekindle.proxy.handlers.restore import can_restore_natively
+from rekindle.proxy.handlers.restore import (
+    belongs_to_agent,
+    can_restore_natively,
+    has_locked_title,
+)
 from rekindle.proxy.journal import normalize_folder
 from rekindle.proxy.validation import check_folder, invalid
 from rekindle.text.times import in_us, iso, read_iso
+from rekindle.transcript.preface import is_preface_title
+from rekindle.transcript.titles import title_from_agent
 
 PAGE_SIZE = 50
 
 _AGENT_TIMEOUT_US = 2_000_000
 _MAX_AGENT_PAGES = 20
+_MAX_TIME_US = 2**63 - 1
+_CLOCK_TOLERANCE_US = 60_000_000
+_LIST_FAILED = "session/list of the agent failed; sessions that only the agent has may be missing"
 
 _SUB_AGENT_FIELDS = (
     "parentSessionId",
@@ -54,31 +68,47 @@ class ListedSession(Struct, frozen=True):
     info: dict[str, Any]
 
 
+class AgentList(Struct, frozen=True):
+    """The agent's own list, as far as the agent answered in time."""
+
+    infos: dict[str, dict[str, Any]] = {}
+    """Each `SessionInfo` by its id."""
+    is_complete: bool = False
+    error: dict[str, Any] | None = None
+    """The reason why it is not complete, if the agent failed."""
+
+
 def list_sessions(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Answer `session/list`."""
     cwd = _folder(request.params)
     before = _position(request.params.get("cursor"))
-    page = Page(cwd=cwd, before=before, limit=PAGE_SIZE + 1)
+    page = Page(cwd=cwd, before=before, limit=PAGE_SIZE + 1, prompted=True)
     recorded: list[Session] = yield ListSessions(page)
-    listed = [describe(session, conn) for session in recorded]
+    agents = AgentList()
     if conn.agent.is_running and conn.agent.capabilities.offers(methods.LIST):
-        others: list[ListedSession] = yield from _list_of_agent(conn, cwd)
-        listed += [item for item in others if before is None or item.key < before]
+        agents = yield from _ask_agent(conn, cwd)
+        recorded = yield from _adopt_titles(conn, recorded, agents)
+    listed = [describe(session, conn, agents) for session in recorded]
+    others: list[ListedSession] = yield from _only_at_agent(conn, agents, cwd)
+    listed += [item for item in others if before is None or item.key < before]
     listed.sort(key=lambda item: item.key, reverse=True)
     shown = listed[:PAGE_SIZE]
     result: dict[str, Any] = {"sessions": [item.info for item in shown]}
     if len(listed) > PAGE_SIZE:
         result["nextCursor"] = write_cursor(shown[-1].key)
+    if agents.error is not None:
+        yield ReportToUser(_LIST_FAILED, agents.error["message"])
+        result["_meta"] = {"rekindle": {"agentListError": agents.error}}
     return result
 
 
-def describe(session: Session, conn: ConnectionState) -> ListedSession:
+def describe(session: Session, conn: ConnectionState, agents: AgentList) -> ListedSession:
     """Describe a recorded session as `SessionInfo`."""
     meta = {
         "agent": session.agent.name or session.agent.program,
         "messageCount": session.messages,
         "turnCount": session.turns,
-        "restoresNatively": can_restore_natively(conn, session),
+        "restoresNatively": _restores_natively(session, conn, agents),
     }
     if session.origin is not None and session.origin.entries:
         meta["importedFrom"] = session.origin.tool
@@ -92,6 +122,17 @@ def describe(session: Session, conn: ConnectionState) -> ListedSession:
     if session.directories:
         info["additionalDirectories"] = list(session.directories)
     return ListedSession((session.updated_us, session.id), info)
+
+
+def _restores_natively(session: Session, conn: ConnectionState, agents: AgentList) -> bool:
+    """Return whether the agent is expected to restore a session without a handover."""
+    agent_id, live = session.agent_session_id, conn.sessions.get(session.id)
+    if not can_restore_natively(conn, session) or not conn.sessions.is_free(agent_id, session.id):
+        return False
+    if live is not None and (live.handover.lacks_history or live.memory.is_outdated):
+        return False
+    is_known = live is not None and not live.memory.is_missing
+    return is_known or not agents.is_complete or agent_id in agents.infos
 
 
 # -- cursors --------------------------------------------------------------------------------------
@@ -109,9 +150,12 @@ def _position(cursor: object) -> PageKey | None:
         at_us, session_id = as_array(decode(base64.urlsafe_b64decode(str(cursor).encode("ascii"))))
     except (ValueError, binascii.Error):
         at_us = session_id = None
-    if not isinstance(at_us, int) or not isinstance(session_id, str):
-        raise invalid(methods.LIST, "cursor", cursor, "is not one that Rekindle has given")
-    return at_us, session_id
+    match at_us, session_id:
+        # A store has no larger numbers, and no id with half of a surrogate pair.
+        case int(), str() if abs(at_us) <= _MAX_TIME_US and as_str(session_id) == session_id:
+            return at_us, session_id
+        case _:
+            raise invalid(methods.LIST, "cursor", cursor, "is not one that Rekindle has given")
 
 
 def _folder(params: dict[str, Any]) -> str | None:
@@ -125,25 +169,97 @@ def _folder(params: dict[str, Any]) -> str | None:
 # -- the agent's own list -------------------------------------------------------------------------
 
 
-def _list_of_agent(conn: ConnectionState, cwd: str | None) -> SubFlow:
-    """Return the sessions that the agent lists in time and the record does not have."""
+def _ask_agent(conn: ConnectionState, cwd: str | None) -> SubFlow:
+    """Return the agent's own list, all its pages."""
     until_us = conn.at_us + _AGENT_TIMEOUT_US
-    found: dict[str, ListedSession] = {}
+    infos: dict[str, dict[str, Any]] = {}
     params: dict[str, Any] = {} if cwd is None else {"cwd": cwd}
     for _ in range(_MAX_AGENT_PAGES):
         reply: AgentReply = yield CallAgent(methods.LIST, params, until_us - conn.at_us)
         result = as_object(reply.result)
-        for info in map(as_object, as_array(result.get("sessions"))):
-            item = _listed_by_agent(info)
-            if item is not None and cwd in {None, normalize_folder(str(info["cwd"]))}:
-                found.setdefault(item.key[1], item)
+        sessions = result.get("sessions")
+        for info in map(as_object, as_array(sessions)):
+            session_id = as_str(info.get("sessionId"))
+            if session_id is not None:
+                infos.setdefault(session_id, info)
+        if not reply.is_success or not isinstance(sessions, list):
+            return AgentList(infos, error=_list_error(reply))
         cursor = as_str(result.get("nextCursor"))
-        is_last = cursor is None or cursor == params.get("cursor")
-        if not reply.is_success or is_last or conn.at_us >= until_us:
+        if cursor is None:
+            return AgentList(infos, is_complete=True)
+        if cursor == params.get("cursor") or conn.at_us >= until_us:
             break
         params = {**params, "cursor": cursor}
+    return AgentList(infos)
+
+
+def _list_error(reply: AgentReply) -> dict[str, Any]:
+    """Return the error of a list that failed."""
+    if reply.is_timed_out:
+        return {"message": f"no answer within {_AGENT_TIMEOUT_US // 1_000_000} s"}
+    if reply.error is None:
+        return {"message": "the answer has no list of sessions"}
+    message = as_str(reply.error.get("message")) or "the agent gives no reason"
+    return {"code": reply.error.get("code"), "message": message}
+
+
+def _adopt_titles(conn: ConnectionState, recorded: list[Session], agents: AgentList) -> SubFlow:
+    """Record the titles that the agent gives only in its list; return the sessions with them."""
+    sessions: list[Session] = []
+    changes: list[Change] = []
+    for known in recorded:
+        info = agents.infos.get(known.agent_session_id, {})
+        title = title_from_agent(info.get("title"))
+        is_new = title is not None and title != known.title
+        if is_new and belongs_to_agent(conn, known) and not _has_own_title(known):
+            source = TitleSource.AGENT
+            at_us = conn.at_us
+            changes.append(Titled(session_id=known.id, at_us=at_us, source=source, title=title))
+            sessions.append(replace(known, title=title, title_source=source))
+        else:
+            sessions.append(known)
+    if changes:
+        yield RecordChanges(changes)
+    return sessions
+
+
+def _has_own_title(session: Session) -> bool:
+    """Return whether the agent's title is worse than the stored one.
+
+    A fork has the title of its parent. Its first prompt at the agent may have been a handover.
+    """
+    return has_locked_title(session) or session.parent_id is not None
+
+
+def _only_at_agent(conn: ConnectionState, agents: AgentList, cwd: str | None) -> SubFlow:
+    """Return the sessions of the agent's list that the record does not have."""
+    found: dict[str, ListedSession] = {}
+    for info in agents.infos.values():
+        item = _listed_by_agent(info)
+        if item is not None and cwd in {None, normalize_folder(str(info["cwd"]))}:
+            found[item.key[1]] = item
+    if not found:
+        return []
     known: set[str] = yield LookupIds(tuple(found))
-    return [item for session_id, item in found.items() if session_id not in known]
+    shown = found.keys() - known
+    offers = conn.agent.capabilities.offers
+    if conn.agent.capabilities.protocol == 1 and not offers(methods.LOAD):
+        for session_id in known:
+            if (yield from _has_unrecorded_history(session_id, found[session_id])):
+                shown.add(session_id)
+    return [item for session_id, item in found.items() if session_id in shown]
+
+
+def _has_unrecorded_history(session_id: str, item: ListedSession) -> SubFlow:
+    """Return whether a session without turns had a history before it was opened here.
+
+    An agent that cannot replay its sessions leaves the record empty. Its list shows that a session
+    is older than the record of it.
+    """
+    session: Session | None = yield GetSession(session_id)
+    if session is None or session.turns > 0 or session.deleted_us is not None:
+        return False
+    return 0 < item.key[0] < session.created_us - _CLOCK_TOLERANCE_US
 
 
 def _listed_by_agent(info: dict[str, Any]) -> ListedSession | None:
@@ -152,7 +268,9 @@ def _listed_by_agent(info: dict[str, Any]) -> ListedSession | None:
         return None
     updated_at = read_iso(as_str(info.get("updatedAt")))
     at_us = in_us(updated_at) if updated_at else 0
-    shown = {**info, "updatedAt": iso(at_us)} if at_us else info
+    shown = {**info, "updatedAt": iso(at_us)} if at_us else dict(info)
+    if is_preface_title(as_str(info.get("title")) or ""):
+        del shown["title"]
     meta = {**as_object(info.get("_meta")), "rekindle": {"isRecorded": False}}
     return ListedSession((at_us, session_id), {**shown, "_meta": meta})
 

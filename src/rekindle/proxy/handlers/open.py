@@ -28,7 +28,7 @@ from rekindle.proxy.flow import (
 from rekindle.proxy.handlers.adopt import adopt
 from rekindle.proxy.handlers.agent_start import ensure_agent
 from rekindle.proxy.handlers.replay_cursor import refusing_bad_cursors
-from rekindle.proxy.handlers.restore import Restored, acquire_lease, restore
+from rekindle.proxy.handlers.restore import Restored, RestoreResult, acquire_lease, restore
 from rekindle.proxy.journal import opening_changes, recorded_response, response_entry
 from rekindle.proxy.translation import opening_for_client, setup_for_agent
 from rekindle.proxy.validation import (
@@ -140,20 +140,24 @@ def _open(conn: ConnectionState, method: str, params: Json) -> SubFlow:
     session: Session | None = yield from _usable_session(conn, method, session_id, setup)
     if session is None:
         reply: AgentReply = yield from adopt(conn, method, session_id, setup)
-        result = opening_result(as_object(reply.result), Restored.NATIVE, Transcript())
+        adopted = RestoreResult(Restored.NATIVE, as_object(reply.result), Transcript())
+        result = opening_result(adopted)
         live = conn.bind(session_id, session_id)
         yield RecordChanges(opening_changes(conn, live, method, recorded_response(result)))
         return None, result, Transcript()
     was_open = conn.sessions.get_open(session_id) is not None
+    wants_replay = method == methods.LOAD or params.get("replayFrom") is not None
     try:
-        how, answer, transcript = yield from _restore_or_reuse(conn, session, setup)
+        restored: RestoreResult = yield from _restore_or_reuse(
+            conn, session, setup, is_load=wants_replay
+        )
     except Refusal:
         if not was_open:
             yield from _let_go(conn, session_id)
         raise
-    result = opening_result(answer, how, transcript)
-    yield from _record_opening(conn, method, session_id, result, transcript)
-    return session, result, transcript
+    result = opening_result(restored)
+    yield from _record_opening(conn, method, session_id, result, restored.transcript)
+    return session, result, restored.transcript
 
 
 def _let_go(conn: ConnectionState, session_id: str) -> SubFlow:
@@ -180,15 +184,17 @@ def _usable_session(conn: ConnectionState, method: str, session_id: str, setup: 
     return session
 
 
-def _restore_or_reuse(conn: ConnectionState, session: Session, setup: Json) -> SubFlow:
-    """Restore a session unless it is live; return how, the agent's result and the transcript."""
+def _restore_or_reuse(
+    conn: ConnectionState, session: Session, setup: Json, *, is_load: bool
+) -> SubFlow:
+    """Restore a session unless it is live; return a RestoreResult."""
     # Agents find their sessions by the folder as it was spelled when they were created.
     setup = {**setup, "cwd": session.cwd}
     live = conn.sessions.get(session.id)
     if live is not None and not live.memory.is_missing:
         live.setup, live.is_closed = setup, False
-        return Restored.LIVE, {}, (yield LoadTranscript(session.id))
-    return (yield from restore(conn, session, setup))
+        return RestoreResult(Restored.LIVE, {}, (yield LoadTranscript(session.id)))
+    return (yield from restore(conn, session, setup, is_load=is_load))
 
 
 def _record_opening(
@@ -240,8 +246,9 @@ def check_same_folder(method: str, session: Session, setup: Json) -> SubFlow:
 # -- results ----------------------------------------------------------------------------------
 
 
-def opening_result(answer: Json, how: Restored, transcript: Transcript) -> Json:
+def opening_result(restored: RestoreResult) -> Json:
     """Return the result of a load, resume or fork: the agent's fields, completed by the record."""
+    transcript, answer = restored.transcript, restored.answer
     known: Json = dict(transcript.offered)
     mode = transcript.current_mode
     if mode is not None and "modes" in known:
@@ -251,7 +258,10 @@ def opening_result(answer: Json, how: Restored, transcript: Transcript) -> Json:
         known["configOptions"] = options
     hidden = {"sessionId", "_meta"}
     given = {k: v for k, v in answer.items() if k not in hidden and v is not None}
-    meta = {**as_object(answer.get("_meta")), "rekindle": {"restored": how.value}}
+    ours: Json = {"restored": restored.how.value}
+    if restored.missing_turns:
+        ours["missingTurns"] = restored.missing_turns
+    meta = {**as_object(answer.get("_meta")), "rekindle": ours}
     return {**known, **given, "_meta": meta}
 
 

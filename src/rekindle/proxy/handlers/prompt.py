@@ -27,7 +27,7 @@ from rekindle.proxy.flow import (
     SubFlow,
 )
 from rekindle.proxy.handlers.agent_start import ensure_agent
-from rekindle.proxy.handlers.restore import acquire_lease, restore
+from rekindle.proxy.handlers.restore import RestoreResult, acquire_lease, restore
 from rekindle.proxy.journal import agent_entry, prompt_blocks
 from rekindle.proxy.live_session import LiveSession, SuffixedIds
 from rekindle.proxy.outbox import RUNNING
@@ -119,8 +119,8 @@ def restore_if_missing(conn: ConnectionState, live: LiveSession) -> SubFlow:
     if live.memory.is_missing:
         if session is None:
             raise unknown_session(live.id)
-        _, answer, transcript = yield from restore(conn, session, live.setup)
-        yield from _send_changed_settings(conn, live, answer, transcript)
+        restored: RestoreResult = yield from restore(conn, session, live.setup)
+        yield from _send_changed_settings(conn, live, restored.answer, restored.transcript)
     return session
 
 

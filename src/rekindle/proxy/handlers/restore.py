@@ -2,40 +2,73 @@
 
 The ladder: the agent's own `session/resume`; its `session/load`, with the replay discarded; a new
 session of the agent and a handover of the history with the next prompt. Capabilities prove little,
-so each rung is judged by its result. An error leads to the next rung, and so do a response that
-names another session and a load that replays too little. A session without turns has no memory to
-lose.
+so each rung is judged by its result. An error leads to the next rung, and so does a response that
+names another session. A session without turns has no memory to lose.
+
+A load is judged by its replay, which is compared with the record (`transcript/replay_match`). If
+the agent lacks turns, the next prompt carries them. If the agent has turns that the record lacks,
+they are recorded. So a load is tried before a resume when the agent may have lost turns, or when
+the client wants a replay and would miss those that were made without Rekindle.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
+from msgspec import Struct
+
 from rekindle.acp import methods
+from rekindle.acp.agent_families import are_related
 from rekindle.acp.jsonrpc import AUTH_REQUIRED, INTERNAL_ERROR
 from rekindle.acp.translate.config import config_id, mode_option, modes_to_v1
 from rekindle.jsonvalue import as_array, as_object, as_str
-from rekindle.model import UNKNOWN_TO_AGENT, AgentIdentity, LeaseResult, Session
+from rekindle.model import (
+    UNKNOWN_TO_AGENT,
+    AgentIdentity,
+    AgentObserved,
+    AgentSaved,
+    AgentTrait,
+    Change,
+    Entry,
+    LeaseResult,
+    Session,
+)
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
     AcquireLease,
     AgentReply,
     CallAgent,
+    GetAgentTraits,
     LoadTranscript,
     Pause,
+    ReadEntries,
+    RecordChanges,
     Refusal,
     SubFlow,
 )
+from rekindle.proxy.foreign_turns import ForeignTurnRecorder, place_after
 from rekindle.proxy.live_session import LiveSession, SuffixedIds, UpdatePolicy
 from rekindle.proxy.translation import setup_for_agent
 from rekindle.proxy.validation import leased_session, refusal_of
-from rekindle.transcript.handover import reminder_text
+from rekindle.transcript.handover import missing_turns_text, reminder_text
 from rekindle.transcript.reducer import Transcript
+from rekindle.transcript.replay_match import (
+    MemoryReport,
+    RecordedTurn,
+    ReplayReader,
+    compare,
+    is_caught_up,
+    recorded_turns,
+    unsaved_turns,
+)
 
 RESTORE_TIMEOUT_US = 60_000_000
 _POLL_US = 100_000
 _QUIET_POLLS = 10
 _QUIET_POLLS_AFTER_LATE = 5
 _MAX_POLLS = 100
+_LIST_TIMEOUT_US = 2_000_000
+_MAX_LIST_PAGES = 20
 
 
 class Restored(StrEnum):
@@ -46,8 +79,36 @@ class Restored(StrEnum):
     HANDOVER = "handover"
 
 
-def restore(conn: ConnectionState, session: Session, setup: dict[str, Any]) -> SubFlow:
-    """Restore a session; return how, the agent's result, and the transcript. Raises Refusal."""
+class RestoreResult(Struct, frozen=True):
+    """A session that an agent knows, or will know with the next prompt."""
+
+    how: Restored
+    answer: dict[str, Any]
+    """The agent's result of the request that restored it."""
+    transcript: Transcript
+    missing_turns: int = 0
+    """The number of turns that the agent has lost. The next prompt carries them."""
+
+
+class _NativeMemory(Struct, frozen=True):
+    """The result of a native resume or load."""
+
+    answer: dict[str, Any]
+    report: MemoryReport = MemoryReport()
+    """The comparison with the record; without known turns if nothing could be compared."""
+
+    @property
+    def is_verified(self) -> bool:
+        return bool(self.report.known)
+
+
+def restore(
+    conn: ConnectionState, session: Session, setup: dict[str, Any], *, is_load: bool = False
+) -> SubFlow:
+    """Restore a session; return a RestoreResult. Raises Refusal.
+
+    `is_load`: the client wants a replay, so turns that only the agent has matter.
+    """
     generation = conn.agent.generation
     live = conn.bind(session.id, UNKNOWN_TO_AGENT)
     live.setup, live.is_closed = setup, False
@@ -55,27 +116,34 @@ def restore(conn: ConnectionState, session: Session, setup: dict[str, Any]) -> S
     live.updates.discard_history()
     live.memory.advance("restore")
     try:
-        answer = yield from _restore_natively(conn, session, live)
-        how = Restored.NATIVE
-        if answer is None:
-            answer = yield from _begin_again(conn, session, live)
-            how = Restored.HANDOVER
-            live.title.lock()
-        # A restored agent starts with its defaults, which may have more rights than before.
         transcript: Transcript = yield LoadTranscript(session.id)
+        turns = recorded_turns(transcript.turns)
+        native: _NativeMemory | None = yield from _restore_natively(
+            conn, session, live, turns, is_load=is_load
+        )
+        if native is None:
+            how, answer = Restored.HANDOVER, (yield from _begin_again(conn, session, live))
+            live.title.lock()
+        else:
+            how, answer = Restored.NATIVE, native.answer
+            if native.report.foreign:
+                transcript = yield from _record_foreign_turns(conn, session, native, transcript)
+        # A restored agent starts with its defaults, which may have more rights than before.
         answer = yield from _apply_settings(live.agent_id, answer, transcript)
         _check_survived(conn, generation)
         live.memory.advance("restored")
     except BaseException:
         live.memory.advance("restore_failed")
         raise
-    is_complete = live.updates.stats.covers(session.turns)
+    missing = native.report.missing if native is not None else ()
     live.handover.require(
-        history=how is Restored.HANDOVER and session.turns > 0,
-        reminder="" if is_complete else reminder_for(conn, how, transcript),
+        history=native is None and session.turns > 0,
+        reminder="" if native is None else _reminder(conn, session, native, transcript),
     )
+    if native is not None and native.is_verified and not missing:
+        yield RecordChanges([AgentSaved(session_id=session.id, at_us=conn.at_us)])
     live.suffixed = SuffixedIds(transcript.retired_ids, transcript.suffix)
-    return how, answer, transcript
+    return RestoreResult(how, answer, transcript, len(missing))
 
 
 def acquire_lease(
@@ -84,7 +152,8 @@ def acquire_lease(
     """Acquire the lease of a session. Raises Refusal if another process holds it."""
     result: LeaseResult = yield AcquireLease(session_id, may_take_over)
     if result.holder is not None:
-        raise leased_session(session_id, result.holder)
+        is_allowed = conn.settings.may_take_over
+        raise leased_session(session_id, result.holder, may_take_over=is_allowed)
     live = conn.sessions.get(session_id)
     if live is not None and result.was_held_by_another:
         # The agent here has missed the turns that the other process recorded.
@@ -94,30 +163,105 @@ def acquire_lease(
 # -- the rungs ----------------------------------------------------------------------------------
 
 
-def _restore_natively(conn: ConnectionState, session: Session, live: LiveSession) -> SubFlow:
-    """Return the agent's result of a native resume or load; None if neither worked."""
+def _restore_natively(
+    conn: ConnectionState,
+    session: Session,
+    live: LiveSession,
+    turns: Sequence[RecordedTurn],
+    *,
+    is_load: bool,
+) -> SubFlow:
+    """Return the agent's memory after a native resume or load; None if it has none."""
     agent_id = session.agent_session_id
     is_possible = can_restore_natively(conn, session) and not live.memory.is_outdated
     if not is_possible or not conn.sessions.is_free(agent_id, session.id):
         return None
     conn.bind(session.id, agent_id)
-    for method in (methods.RESUME, methods.LOAD):
-        if not conn.agent.capabilities.offers(method):
-            continue
-        live.updates.expect_replay(UpdatePolicy.DISCARD)
+    must_compare = session.turns > 0 and (is_load or not session.is_saved_by_agent)
+    for method, replays in _rungs(conn, must_compare=must_compare):
+        reader = ReplayReader({turn.prompt for turn in turns}) if replays else None
+        live.updates.expect_replay(UpdatePolicy.DISCARD, reader)
         params = {"sessionId": agent_id, **setup_for_agent(conn, method, live.setup)}
+        if replays and method == methods.RESUME:
+            params["replayFrom"] = {"type": "start"}
         reply: AgentReply = yield CallAgent(method, params, RESTORE_TIMEOUT_US)
         refuse_if_login_required(reply)
         if not reply.is_success or names_another_session(reply, agent_id):
             continue
-        if method == methods.LOAD:
-            is_known: bool = yield from wait_for_replay(live, session.turns)
-            if not is_known:
-                continue
-        return as_object(reply.result)
+        answer = as_object(reply.result)
+        if reader is None:
+            return _NativeMemory(answer)
+        report: MemoryReport | None = yield from _judge_load(conn, session, live, reader, turns)
+        if report is not None:
+            return _NativeMemory(answer, report)
+        # The agent has shown that it does not know the session.
+        break
     # Further updates under this id are a replay of history that the record has.
     conn.sessions.abandon(agent_id)
     return None
+
+
+def _rungs(conn: ConnectionState, *, must_compare: bool) -> list[tuple[str, bool]]:
+    """Return the agent's own means in the order to try them, and whether each replays."""
+    offers = conn.agent.capabilities.offers
+    if conn.agent.capabilities.protocol > 1:
+        # Version 2 has one method for both.
+        return [(methods.RESUME, must_compare)] if offers(methods.RESUME) else []
+    rungs = [(methods.RESUME, False), (methods.LOAD, True)]
+    if must_compare:
+        rungs.reverse()
+    return [(method, replays) for method, replays in rungs if offers(method)]
+
+
+def _judge_load(
+    conn: ConnectionState,
+    session: Session,
+    live: LiveSession,
+    reader: ReplayReader,
+    turns: Sequence[RecordedTurn],
+) -> SubFlow:
+    """Return a report on the agent's memory after a load; None if the agent has none.
+
+    A load without a replay is believed if the agent lists the session, and its load was never seen
+    to replay one. Each result is remembered for the release of the agent.
+    """
+    release = conn.agent.identity.release
+    traits: frozenset[AgentTrait] = yield GetAgentTraits(release)
+    polls = 0 if AgentTrait.LOADS_SILENTLY in traits else _QUIET_POLLS
+    is_believed: bool = yield from wait_for_replay(live, session.turns, turns, max_quiet=polls)
+    report = compare(turns, reader.finish())
+    if report.known:
+        trait = AgentTrait.REPLAYS
+    elif is_believed:
+        return report
+    elif not turns or AgentTrait.REPLAYS in traits or not (yield from is_listed(conn, live)):
+        return None
+    else:
+        trait = AgentTrait.LOADS_SILENTLY
+    if trait not in traits:
+        observed = AgentObserved(
+            session_id=session.id, at_us=conn.at_us, release=release, trait=trait
+        )
+        yield RecordChanges([observed])
+    return report
+
+
+def is_listed(conn: ConnectionState, live: LiveSession) -> SubFlow:
+    """Return whether the agent lists a session in the folder that it is opened in."""
+    if not conn.agent.capabilities.offers(methods.LIST):
+        return False
+    params: dict[str, Any] = {"cwd": live.setup["cwd"]}
+    for _ in range(_MAX_LIST_PAGES):
+        reply: AgentReply = yield CallAgent(methods.LIST, params, _LIST_TIMEOUT_US)
+        result = as_object(reply.result)
+        listed = map(as_object, as_array(result.get("sessions")))
+        if any(info.get("sessionId") == live.agent_id for info in listed):
+            return True
+        cursor = as_str(result.get("nextCursor"))
+        if cursor is None:
+            break
+        params = {**params, "cursor": cursor}
+    return False
 
 
 def _begin_again(conn: ConnectionState, session: Session, live: LiveSession) -> SubFlow:
@@ -141,25 +285,71 @@ def create_agent_session(conn: ConnectionState, setup: dict[str, Any]) -> SubFlo
     return agent_id, answer
 
 
-def wait_for_replay(live: LiveSession, turns: int) -> SubFlow:
-    """Wait for a replay that comes late; return whether the agent replayed enough of it.
+def wait_for_replay(
+    live: LiveSession,
+    turn_count: int,
+    turns: Sequence[RecordedTurn] = (),
+    *,
+    max_quiet: int = _QUIET_POLLS,
+) -> SubFlow:
+    """Wait for a replay that comes late; return whether its size speaks for a known session.
 
-    A late replay may come in bursts. It is over when no update came for some polls.
+    A late replay may come in bursts. It is over when no update came for `max_quiet` polls. Nothing
+    is awaited if the agent has replayed the last turn that it completed.
     """
     stats = live.updates.stats
     lines, quiet, is_late = stats.lines, 0, False
+    is_whole = _is_whole(live, turn_count, turns)
     for _ in range(_MAX_POLLS):
         is_settled = quiet == _QUIET_POLLS_AFTER_LATE or not is_late
-        if (stats.covers(turns) and is_settled) or quiet == _QUIET_POLLS:
+        if (is_whole and is_settled) or quiet >= max_quiet:
             break
         yield Pause(_POLL_US)
         has_new = stats.lines != lines
-        is_late = is_late or has_new
+        if has_new:
+            is_late, is_whole = True, _is_whole(live, turn_count, turns)
         quiet = 0 if has_new else quiet + 1
         lines = stats.lines
     # A greeting or a warning is no memory. The user's own prompts must be in the replay.
-    has_prompts = stats.user_messages >= turns > 0
+    has_prompts = stats.user_messages >= turn_count > 0
     return stats.user_messages > 0 and (stats.has_answers or has_prompts)
+
+
+def _is_whole(live: LiveSession, turn_count: int, turns: Sequence[RecordedTurn]) -> bool:
+    """Return whether a replay is complete, as far as the record shows."""
+    covers = live.updates.stats.covers(turn_count)
+    reader = live.updates.reader
+    if reader is None:
+        return covers
+    report = compare(turns, reader.finish())
+    return is_caught_up(turns, report) if report.known else covers
+
+
+def _record_foreign_turns(
+    conn: ConnectionState, session: Session, native: _NativeMemory, transcript: Transcript
+) -> SubFlow:
+    """Record the turns that only the agent has, in their place; return the new transcript.
+
+    A session that was imported keeps the entries of its file as they are, so only turns that
+    follow all others are added to it.
+    """
+    placed = [(place_after(transcript, after), turn) for after, turn in native.report.foreign]
+    earlier = [(place, turn) for place, turn in placed if place is not None]
+    recorder = ForeignTurnRecorder(
+        session_id=session.id,
+        agent_id=session.agent_session_id,
+        protocol=conn.agent.capabilities.protocol,
+        at_us=conn.at_us,
+    )
+    changes: list[Change] = []
+    if earlier and not session.is_imported:
+        entries: list[Entry] = yield ReadEntries(session.id, earlier[0][0] - 1)
+        changes += recorder.insert(earlier, entries)
+    changes += recorder.append([turn for place, turn in placed if place is None])
+    if not changes:
+        return transcript
+    yield RecordChanges(changes)
+    return (yield LoadTranscript(session.id))
 
 
 def _apply_settings(agent_id: str, answer: dict[str, Any], transcript: Transcript) -> SubFlow:
@@ -232,10 +422,13 @@ def _is_agent_of_tool(agent: AgentIdentity, session: Session) -> bool:
 
 
 def is_same_agent(one: AgentIdentity, other: AgentIdentity) -> bool:
-    """Return whether two identities are one agent: by their names, otherwise by their programs."""
+    """Return whether two agents share their sessions.
+
+    Their names decide. If one has no name, their programs decide.
+    """
     if one.name is not None and other.name is not None:
-        return one.name == other.name
-    return one.program == other.program
+        return one.name == other.name or are_related(one.name, other.name)
+    return one.program == other.program or are_related(one.identity, other.identity)
 
 
 def names_another_session(reply: AgentReply, asked: str) -> bool:
@@ -253,14 +446,21 @@ def has_locked_title(session: Session) -> bool:
     return session.title_source == "user" or is_borrowed
 
 
-def reminder_for(conn: ConnectionState, how: Restored, transcript: Transcript) -> str:
-    """Return the reminder for an agent that was restored natively.
-
-    The agent may have saved nothing of an interrupted turn, and only a complete replay proves that
-    it did. To receive the turn twice does less harm than not to know it.
-    """
-    is_allowed = how is Restored.NATIVE and conn.settings.may_hand_over
-    return reminder_text(transcript, conn.settings.handover_budget) if is_allowed else ""
+def _reminder(
+    conn: ConnectionState, session: Session, native: _NativeMemory, transcript: Transcript
+) -> str:
+    """Return the text with the turns that a natively restored agent lacks, or may lack."""
+    if not conn.settings.may_hand_over:
+        return ""
+    budget = conn.settings.handover_budget
+    if native.is_verified:
+        return missing_turns_text(transcript, native.report.missing, budget)
+    if session.is_saved_by_agent:
+        return ""
+    turns = unsaved_turns(
+        transcript.turns, saved=session.saved_turns, exit_us=conn.agent.last_exit_us
+    )
+    return reminder_text(transcript, turns, budget)
 
 
 # -- refusals -------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import MsgspecError
 
 from rekindle.errors import StoreError
+from rekindle.jsonvalue import as_str
 from rekindle.model import (
     AgentIdentity,
     Entry,
@@ -28,7 +29,7 @@ _ENTRY_TYPES = (int, int, str, str, int, int, int, bytes)
 _SESSION_TYPES = (
     str, str, str | None, str | None, str, str | None, str,
     str | None, str | None, str | None, int, int, str | None,
-    int | None, int | None, int, int, str | None, int | None,
+    int | None, int | None, int, int, str | None, int, int | None,
 )  # fmt: skip
 _parse_origin = msgspec.json.Decoder(Origin).decode
 
@@ -67,7 +68,7 @@ def decode_session(row: Row) -> Session:
     (
         id_, agent_session_id, agent_name, agent_version, command, cwd, directories,
         user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
-        archived_us, deleted_us, turns, messages, origin, last,
+        archived_us, deleted_us, turns, messages, origin, saved_turns, last,
     ) = row  # fmt: skip
     if not all(map(isinstance, row, _SESSION_TYPES)):
         raise ValueError(f"the row of {id_} is none of a session")
@@ -96,6 +97,7 @@ def decode_session(row: Row) -> Session:
         turns=turns,
         messages=messages,
         origin=None if origin is None else decode_origin(origin),
+        saved_turns=saved_turns,
     )
 
 
@@ -117,7 +119,8 @@ def opened_values(opened: Opened) -> dict[str, Any]:
         "agent_name": agent.name if agent else None,
         "agent_version": agent.version if agent else None,
         "command": json.dumps(agent.command) if agent else None,
-        "program": agent.program if agent else None,
+        # A file's name may not be UTF-8. The command itself is stored as ASCII.
+        "program": as_str(agent.program) if agent else None,
         "cwd": opened.cwd,
         "directories": None if directories is None else json.dumps(directories),
         "parent_id": opened.parent_id,
@@ -151,6 +154,8 @@ def page_conditions(page: Page) -> tuple[list[str], dict[str, Any]]:
     conditions.append("deleted_us is not null" if page.deleted else "deleted_us is null")
     if not page.with_unopened:
         conditions.append("cwd is not null")
+    if page.prompted:
+        conditions.append("turns > 0")
     return conditions, values
 
 

@@ -5,6 +5,7 @@ newer Rekindle is left untouched, including SQLite's own files beside it.
 """
 
 import errno
+import os
 import re
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
@@ -19,7 +20,7 @@ from rekindle.errors import (
     StoreTooNew,
     StoreUnavailable,
 )
-from rekindle.store.sqlite.filelock import FileLock, is_marked
+from rekindle.store.sqlite.filelock import StoreLock, is_marked
 from rekindle.store.sqlite.files import awaiting_recovery, lock_path, make_private_file
 from rekindle.store.sqlite.schema import (
     APPLICATION_ID,
@@ -54,6 +55,7 @@ def open_for_writing(path: Path, timeout: float) -> Database:
     is_new = not path.exists()
     if is_new:
         _check_not_awaiting_recovery(path)
+        _check_lock_file(path)
         _mark_as_created(path, is_created=False)
     else:
         _check_file(path)
@@ -181,6 +183,12 @@ def _check_not_awaiting_recovery(path: Path) -> None:
         )
 
 
+def _check_lock_file(path: Path) -> None:
+    """Raise StoreUnavailable before a store is created beside a foreign lock file."""
+    if os.path.lexists(lock_path(path)):
+        StoreLock(lock_path(path)).close()
+
+
 def _check(db: Database, path: Path) -> int:
     """Return the schema version of a store. Raises StoreUnavailable if it is not ours."""
     # Otherwise closing would checkpoint a WAL that another process left.
@@ -204,7 +212,7 @@ def _mark_as_created(path: Path, *, is_created: bool) -> None:
         return
     # Without the note, an emptied store looks like a new one.
     with suppress(OSError):
-        lock = FileLock(lock_path(path))
+        lock = StoreLock(lock_path(path))
         lock.mark(is_set=is_created)
         lock.close()
 
@@ -223,7 +231,7 @@ def _check_file(path: Path) -> None:
     """Raise StoreDamaged if the header has values that SQLite trusts and no store of ours has."""
     if was_emptied(path):
         raise StoreDamaged(f"the store {path} is damaged: the file is empty, and was not")
-    header = _header(path)
+    header = header_of(path)
     schema = int.from_bytes(header[60:64], "big")
     is_ours = header[68:72] == APPLICATION_ID.to_bytes(4, "big")
     if not is_ours or not 0 < schema <= len(MIGRATIONS):
@@ -233,7 +241,7 @@ def _check_file(path: Path) -> None:
         raise StoreDamaged(f"the store {path} is damaged: its header makes no sense")
 
 
-def _header(path: Path) -> bytes:
+def header_of(path: Path) -> bytes:
     """Return the header of a database file; empty if the file is shorter.
 
     SQLite reads it: if we closed the file ourselves, all our connections to it would lose their
@@ -288,7 +296,7 @@ def check_wal(db: Database, path: Path) -> None:
 
 
 def _upgrade(db: Database, path: Path, timeout: float) -> None:
-    lock = FileLock(lock_path(path))
+    lock = StoreLock(lock_path(path))
     lock.acquire(timeout)
     try:
         # Lets a new file be compacted later in small steps. Without effect once there are tables.
@@ -323,8 +331,16 @@ def translate_errors(path: Path) -> Generator[None]:
     """Raise errors of SQLite and the system as StoreError."""
     try:
         yield
-    except (apsw.Error, OSError, ValueError) as error:
+    except (apsw.Error, OSError, ValueError, OverflowError) as error:
         raise as_store_error(error, path) from error
+
+
+def is_unstorable(error: Exception) -> bool:
+    """Return whether SQLite cannot hold a value: half of a surrogate pair, or a huge number.
+
+    Such a value comes from our side, so it shows nothing about the file.
+    """
+    return isinstance(error, UnicodeEncodeError | OverflowError)
 
 
 def _is_damage(error: Exception) -> bool:
@@ -356,6 +372,8 @@ def as_store_error(error: Exception, path: Path) -> StoreError:
     """Return the StoreError for an error of SQLite or the system, with a text for the user."""
     if is_full(error):
         return StoreUnavailable(f"the disk with the store {path} is full")
+    if is_unstorable(error):
+        return StoreUnavailable(f"the store {path} cannot hold a value: {error}")
     if isinstance(error, apsw.NotADBError) and not lock_path(path).exists():
         # Every process that has written to a store has left a lock file.
         return StoreUnavailable(f"{path} is no store of Rekindle's, or its beginning is damaged")

@@ -6,23 +6,29 @@ kernel releases it when the holder dies. A holder that is only stopped keeps it,
 bounded, and giving up is not an error: SQLite's own lock still protects the file.
 """
 
+import errno
 import fcntl
 import os
+import stat
 import time
 from pathlib import Path
+
+from rekindle.errors import StoreUnavailable
 
 _FIRST_PAUSE = 0.0002
 _MAX_PAUSE = 0.004
 _MAX_NOTE = 64
 """The file holds a note of this length, and then the mark."""
 _SET, _UNSET = b"1", b"\0"
+_NOTE_PREFIX = b".damaged-"
 
 
 class FileLock:
-    """An advisory lock on a file of its own."""
+    """An advisory lock on a file of its own. A symbolic link is not followed."""
 
     def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._fd = os.open(path, flags, 0o600)
 
     def acquire(self, timeout: float) -> bool:
         """Wait for the lock at most `timeout` seconds; return whether it was acquired."""
@@ -45,13 +51,12 @@ class FileLock:
             return True
         return False
 
-    def is_free(self) -> bool:
-        """Return whether no process holds the lock. Any number of processes may ask at once."""
+    def acquire_shared(self) -> bool:
+        """Acquire the lock unless a process holds it; any number of processes may share it."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        self.release()
         return True
 
     def is_of(self, path: Path) -> bool:
@@ -81,6 +86,32 @@ class FileLock:
     def close(self) -> None:
         """Release the lock, and close its file."""
         os.close(self._fd)
+
+
+class StoreLock(FileLock):
+    """The lock of a store, which also holds a note and a mark.
+
+    Raises StoreUnavailable if the file is a symbolic link, or has contents that are not ours.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            super().__init__(path)
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise StoreUnavailable(
+                f"{path} is a symbolic link, which Rekindle does not follow: move it away"
+            ) from error
+        if not self._is_ours():
+            self.close()
+            raise StoreUnavailable(f"{path} is not a lock file of Rekindle: move it away")
+
+    def _is_ours(self) -> bool:
+        content = os.pread(self._fd, _MAX_NOTE + 2, 0)
+        note, mark = content[:_MAX_NOTE].rstrip(_UNSET), content[_MAX_NOTE:]
+        is_note = not note or note.startswith(_NOTE_PREFIX)
+        return stat.S_ISREG(os.fstat(self._fd).st_mode) and is_note and mark in (b"", _SET, _UNSET)
 
 
 def note_in(path: Path) -> bytes:

@@ -24,8 +24,8 @@ from rekindle.store.sqlite.connection import (
     open_read_only,
     translate_errors,
 )
-from rekindle.store.sqlite.filelock import is_held
 from rekindle.store.sqlite.files import live_folder, lock_path
+from rekindle.store.sqlite.leases import is_alive
 from rekindle.store.sqlite.schema import (
     APPLICATION_ID,
     MIGRATIONS,
@@ -41,7 +41,8 @@ SAFE_SQLITE_VERSION = (3, 51, 3)
 """The first version without the WAL-reset bug, which can damage a store with several writers."""
 
 NEWEST_SCHEMA = len(MIGRATIONS)
-_SCHEMA_WITH_ORIGINS = 6
+_LATER_COLUMNS = {"messages": (2, "0"), "origin": (7, "null"), "saved_turns": (8, "0")}
+"""The schema that introduced a column of `sql.SESSION`, and the value in older ones."""
 
 # Positions in SQLite's file header.
 _SIGNATURE = b"SQLite format 3\0"
@@ -174,12 +175,11 @@ class Inspection:
         """Return all leases, of live and dead processes."""
         folder = live_folder(self._path)
         with translate_errors(self._path):
-            return [
-                LeaseRecord(
-                    id_, LeaseHolder(token=token, pid=pid, machine=machine), is_held(folder / token)
-                )
+            holders = [
+                (id_, LeaseHolder(token=token, pid=pid, machine=machine))
                 for id_, token, pid, machine in self._query(_LEASES)
             ]
+            return [LeaseRecord(id_, holder, is_alive(folder, holder)) for id_, holder in holders]
 
     def agents(self) -> list[AgentUsage]:
         """Return the agents that have sessions in the store, last used first."""
@@ -219,8 +219,9 @@ class Inspection:
 
     def _rows_of_sessions(self) -> Iterator[tuple[str, Any]]:
         statement = sql.SESSION
-        if (self.schema() or 0) < _SCHEMA_WITH_ORIGINS:
-            statement = statement.replace(" origin,", " null,")
+        for column, (since, value) in _LATER_COLUMNS.items():
+            if (self.schema() or 0) < since:
+                statement = statement.replace(f" {column},", f" {value},")
         with translate_errors(self._path):
             # As bytes, because the id itself may be malformed.
             for key, id_ in self._db.execute("select key, cast(id as blob) from session"):

@@ -3,14 +3,19 @@
 A process that holds a lease also locks a file of its own, named by its token, as long as it runs.
 The kernel releases that lock however the process ends. So a dead holder is recognised at once and
 without doubt, even if its process id is in use again.
+
+If the file is missing, it was deleted, and the holder may live: its process id decides. A
+holder that is found dead loses its file and its process id in the same transaction, so that the id
+cannot be mistaken for it later.
 """
 
-from contextlib import suppress
+import os
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from rekindle.model import LeaseHolder, LeaseResult
-from rekindle.store.sqlite.filelock import FileLock
+from rekindle.store.sqlite.filelock import FileLock, is_held
 
 _PROBE_TIMEOUT = 1.0
 
@@ -19,6 +24,7 @@ ACTIVE = "select session, token, pid, host from lease where not is_over"
 _ACTIVE_BY_ID = """
     select id, token, pid, host from lease join session on key = session where not is_over
 """
+_BURY = "update lease set pid = 0 where token = ?"
 _ACQUIRE = "insert or replace into lease (session, token, pid, host) values (?, ?, ?, ?)"
 # The row stays: a process that had the lease before the last holder has missed something.
 RELEASE = """
@@ -58,17 +64,17 @@ class Leases:
             return None
         token, pid, machine, _ = rows[0]
         found = LeaseHolder(token=token, pid=pid, machine=machine)
-        return found if self._is_alive(token) else None
+        return found if self._is_alive(found) else None
 
     def holders(self) -> dict[int, LeaseHolder]:
         """Return the live holders by the key of the session."""
-        rows = self._db.execute(ACTIVE).fetchall()
-        alive = {token: self._is_alive(token) for token in {row[1] for row in rows}}
-        return {
+        held = {
             key: LeaseHolder(token=token, pid=pid, machine=machine)
-            for key, token, pid, machine in rows
-            if alive[token]
+            for key, token, pid, machine in self._db.execute(ACTIVE).fetchall()
         }
+        by_token = {holder.token: holder for holder in held.values()}
+        alive = {token for token, holder in by_token.items() if self._is_alive(holder)}
+        return {key: holder for key, holder in held.items() if holder.token in alive}
 
     def own(self) -> dict[str, LeaseHolder]:
         """Return the leases that were acquired through this object, by session id."""
@@ -122,6 +128,12 @@ class Leases:
 
     def _lock_token(self, token: str) -> None:
         path = self._path(token)
+        if token in self._liveness and not self._liveness[token].is_of(path):
+            # The file was deleted, so other processes do not see its lock.
+            self._unlock_token(token)
+        if token not in self._liveness:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            self._bury_dead()
         while token not in self._liveness:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             lock = FileLock(path)
@@ -136,26 +148,43 @@ class Leases:
         if token in self._liveness:
             self._liveness.pop(token).close()
 
-    def _is_alive(self, token: str) -> bool:
-        if token in self._liveness:
-            return True
-        path = self._path(token)
-        if not path.exists():
-            return False
-        try:
-            lock = FileLock(path)
-        except OSError:
-            # A file that may not be opened belongs to another user: respect the lease.
-            return True
-        try:
-            is_dead = lock.is_free()
-            if is_dead:
-                # In a folder that cannot be written the file stays, and the holder is still dead.
-                with suppress(OSError):
+    def _bury_dead(self) -> None:
+        """Remove the files of dead holders, and note that these are dead."""
+        for path in self._folder.iterdir():
+            # A file that cannot be opened may belong to another user: its holder is respected.
+            with suppress(OSError), closing(FileLock(path)) as lock:
+                # Shared, so that a process that probes the file meanwhile sees a dead holder too.
+                if path.name not in self._liveness and lock.acquire_shared():
+                    self._db.execute(_BURY, (path.name,))
                     path.unlink()
-            return not is_dead
-        finally:
-            lock.close()
+
+    def _is_alive(self, holder: LeaseHolder) -> bool:
+        return holder.token in self._liveness or is_alive(self._folder, holder)
 
     def _path(self, token: str) -> Path:
         return self._folder / token
+
+
+def is_alive(folder: Path, holder: LeaseHolder) -> bool:
+    """Return whether the holder of a lease lives. `folder` has the files that holders lock."""
+    path = folder / holder.token
+    if not path.exists():
+        is_here = holder.machine == os.uname().nodename and holder.pid != os.getpid()
+        return is_here and _process_exists(holder.pid)
+    try:
+        return is_held(path)
+    except OSError:
+        # A file that may not be opened belongs to another user: respect the lease.
+        return True
+
+
+def _process_exists(pid: int) -> bool:
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

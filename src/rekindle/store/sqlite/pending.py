@@ -28,14 +28,18 @@ import msgspec
 
 from rekindle.errors import StoreError, StoreUnavailable
 from rekindle.model import (
+    AgentObserved,
+    AgentSaved,
     Archived,
     Change,
     Counted,
     Deleted,
     EntryBatch,
     Forked,
+    Imported,
     Opened,
     Titled,
+    Truncated,
 )
 from rekindle.store.base import (
     PendingChange,
@@ -69,6 +73,10 @@ _TAGS: dict[type[PendingChange], str] = {
     Deleted: "Deleted",
     Archived: "Archived",
     Forked: "Forked",
+    Imported: "Imported",
+    Truncated: "Truncated",
+    AgentSaved: "AgentSaved",
+    AgentObserved: "AgentObserved",
     UncertainWrite: "Uncertain",
 }
 _decode: dict[str, Callable[[Any], PendingChange]] = {

@@ -25,7 +25,7 @@ from rekindle.errors import StoreDamaged, StoreUnavailable
 from rekindle.store.maintenance import Progress, RecoveryReport
 from rekindle.store.sqlite.connection import open_for_writing, translate_errors
 from rekindle.store.sqlite.file_pages import DatabaseImage
-from rekindle.store.sqlite.filelock import FileLock, note_in
+from rekindle.store.sqlite.filelock import StoreLock, note_in
 from rekindle.store.sqlite.files import (
     DATABASE_SUFFIXES,
     awaiting_recovery,
@@ -114,8 +114,8 @@ def _was_a_store(path: Path) -> bool:
 
 
 @contextmanager
-def _locked(path: Path) -> Generator[FileLock]:
-    lock = FileLock(lock_path(path))
+def _locked(path: Path) -> Generator[StoreLock]:
+    lock = StoreLock(lock_path(path))
     try:
         if not lock.acquire(_LOCK_TIMEOUT):
             raise StoreUnavailable(f"the store {path} is locked by another process")
@@ -129,7 +129,7 @@ def _state_of(path: Path) -> tuple[int | None, bytes]:
     return path.stat().st_ino if path.exists() else None, note_in(lock_path(path))
 
 
-def _move_to_quarantine(path: Path, lock: FileLock) -> Path:
+def _move_to_quarantine(path: Path, lock: StoreLock) -> Path:
     """Rename a store. The database comes first; the files beside it follow in any case."""
     stamp = time.strftime(_STAMP, time.gmtime())
     first = path.with_name(f"{path.name}.damaged-{stamp}")

@@ -6,7 +6,9 @@ than its tables allow has a damaged number; a newer Rekindle did not write it.
 session   a conversation. `key` replaces the client's id where space matters, and is never reused.
           `program` is the base name of the command. `revision` counts changes that may not move
           `updated_us`, such as titles and imports; from bit REVISION_BITS on, it counts how
-          often entries were removed. `origin` is the imported file, as JSON.
+          often entries were removed. `origin` is the imported file, as JSON. `saved_turns` is
+          the number of turns that the agent is known to have saved.
+agent_trait  a property of a release of an agent that a restore has shown.
 former    ids by which the agent knew a session earlier.
 lease     the process that has the exclusive use of a session. `token` names the file that it locks
           as long as it lives. `is_over` marks a released lease.
@@ -106,6 +108,22 @@ MIGRATIONS = (
     """
     alter table session add column origin text;
     create index session_by_origin on session (id) where origin is not null;
+    """,
+    # Shows which turns an agent may have lost, and how its `session/load` behaves. Finds sessions
+    # that have a turn, however many have none. Earlier releases recorded titles that agents had
+    # made from a handover.
+    """
+    alter table session add column saved_turns integer not null default 0;
+    create table agent_trait (
+        release text not null, trait text not null, primary key (release, trait)
+    ) strict;
+    create index session_by_prompt on session (updated_us, id) where turns > 0;
+    update session set agent_title = null, revision = revision + 1
+    where agent_title like '%this conversation was continued in a%'
+       or agent_title like '%the last turn of this conversation%';
+    update session set prompt_title = null, revision = revision + 1
+    where prompt_title like 'this conversation was continued in a new process, and%'
+       or prompt_title like 'the last turn of this conversation was cut off before it ended, and%';
     """,
 )
 

@@ -38,14 +38,19 @@ from rekindle.store.search import (
     SearchRequest,
     StaleSession,
 )
-from rekindle.store.sqlite.connection import is_full, open_read_only, open_unshared
+from rekindle.store.sqlite.connection import (
+    header_of,
+    is_full,
+    open_read_only,
+    open_unshared,
+)
 from rekindle.store.sqlite.files import index_path, make_private_file
 from rekindle.store.sqlite.schema import REVISION_BITS, Database, place, places, seq_at
 from rekindle.store.sqlite.sql import LAST_PLACE
 from rekindle.text.tokens import camel_case_parts, split_unspaced
 
 _APPLICATION_ID = 0x52656B78
-_VERSION = 3
+_VERSION = 4
 
 _SCHEMA = """
     create table shard (number integer primary key, passages integer) strict;
@@ -118,6 +123,7 @@ _ADD_TO_SHARD = "update shard set passages = passages + ? where number = ?"
 _NEVER_US = -1
 """A time that no session has: it keeps a session stale."""
 
+_MAGIC = b"SQLite format 3\0"
 _PAUSE = 0.005
 _MAX_COMPLAINTS = 10
 _UNWRITABLE = (OSError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.FullError)
@@ -319,7 +325,7 @@ class SqliteSearchIndex:
             raise StoreDamaged(f"the store {self._store} is damaged: {error}") from error
         except apsw.ReadOnlyError as error:
             raise StoreUnavailable(f"the index {self._path} cannot be written") from error
-        except (apsw.Error, OSError) as error:
+        except (apsw.Error, OSError, UnicodeEncodeError, OverflowError) as error:
             why = "the disk is full" if is_full(error) else str(error)
             raise StoreUnavailable(f"the index {self._path} failed: {why}") from error
 
@@ -407,6 +413,7 @@ def _open_unwritable(path: Path, why: Exception) -> Database:
 
 
 def _open_for_writing(path: Path, *, rebuild: bool, timeout: float) -> Database:
+    _check_not_foreign(path)
     make_private_file(path)
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
     db: Database = apsw.Connection(str(path), flags=flags)
@@ -422,6 +429,22 @@ def _open_for_writing(path: Path, *, rebuild: bool, timeout: float) -> Database:
         db.close()
         raise
     return db
+
+
+def _check_not_foreign(path: Path) -> None:
+    """Raise StoreUnavailable if a file with the index's name is not a database.
+
+    Such a file is not ours, and would be overwritten. An empty page may be all that a crash left.
+    """
+    if path.is_symlink():
+        raise StoreUnavailable(
+            f"{path} is a symbolic link, which Rekindle does not follow: move it away"
+        )
+    if not path.exists() or path.stat().st_size == 0:
+        return
+    start = header_of(path)
+    if not start.startswith(_MAGIC) and (start.strip(b"\0") or not start):
+        raise StoreUnavailable(f"{path} is a file, but no index of Rekindle's: move it away")
 
 
 def _is_unusable(db: Database, path: Path) -> bool:

@@ -12,7 +12,8 @@ LAST_PLACE = f"""
 SESSION = f"""
     select id, agent_session_id, agent_name, agent_version, command, cwd, directories,
            user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
-           archived_us, deleted_us, turns, messages, origin, {LAST_PLACE}
+           archived_us, deleted_us, turns, messages, origin, saved_turns,
+           {LAST_PLACE}
     from session
 """  # noqa: S608 - constants only
 
@@ -39,7 +40,9 @@ APPEND = "insert into stretch values (?, ?, ?, ?, ?, ?, ?, ?)"
 
 OPEN = """
     update session
-    set agent_session_id = coalesce(:agent_session_id, agent_session_id),
+    set saved_turns = iif(agent_session_id is coalesce(:agent_session_id, agent_session_id),
+                          saved_turns, 0),
+        agent_session_id = coalesce(:agent_session_id, agent_session_id),
         agent_name = coalesce(:agent_name, agent_name),
         agent_version = coalesce(:agent_version, agent_version),
         command = coalesce(:command, command),

@@ -21,6 +21,7 @@ import apsw
 from rekindle.errors import SessionAmbiguous, SessionNotFound, StoreDamaged, StoreUnavailable
 from rekindle.model import (
     ACTIVITY,
+    AgentTrait,
     Change,
     Entry,
     EntryBatch,
@@ -53,7 +54,7 @@ from rekindle.store.sqlite.connection import (
     open_for_writing,
     translate_errors,
 )
-from rekindle.store.sqlite.filelock import FileLock, note_in
+from rekindle.store.sqlite.filelock import StoreLock, note_in
 from rekindle.store.sqlite.files import FileIdentity, index_path, live_folder, lock_path
 from rekindle.store.sqlite.leases import Leases
 from rekindle.store.sqlite.schema import place, places, seq_at
@@ -91,7 +92,7 @@ class SqliteStore:
         with translate_errors(path):
             self._db: Any = open_for_writing(path, timeout) if create else open_for_reading(path)
             self._identity = FileIdentity(path)
-        self._lock: FileLock | None = None
+        self._lock: StoreLock | None = None
         self._writer = Writer(self._db)
         self._leases = Leases(self._db, live_folder(path))
 
@@ -108,7 +109,7 @@ class SqliteStore:
                 except apsw.ConstraintError:
                     # Another process has appended to the session: find its end again.
                     self._commit(changes, sync=sync, timeout=wait)
-        except (apsw.Error, OSError) as error:
+        except (apsw.Error, OSError, UnicodeEncodeError, OverflowError) as error:
             raise as_store_error(error, self._path) from error
 
     def uncertain_write(self, changes: Sequence[Change]) -> UncertainWrite | None:
@@ -119,12 +120,18 @@ class SqliteStore:
         return UncertainWrite.of(changes, batch, seq_at(start) - 1)
 
     def extend(
-        self, session_id: str, after: int, changes: Iterable[Change], *, sync: bool = True
+        self,
+        session_id: str,
+        after: int,
+        changes: Iterable[Change],
+        *,
+        sync: bool = True,
+        latest_us: int | None = None,
     ) -> bool:
         """Apply `changes` if no other process has appended to the session."""
         with self._appending(sync=sync):
             is_as_expected = self._writer.last_seq(session_id) == after
-            self._writer.apply_all(changes if is_as_expected else ())
+            self._writer.apply_all(changes if is_as_expected else (), latest_us)
             self._execute(sql.REVISE, (session_id,))
         return is_as_expected
 
@@ -204,6 +211,13 @@ class SqliteStore:
         asked = json.dumps([identity for identity in identities if identity])
         rows = self._query(sql.AGENT_COMMANDS, {"identities": asked})
         return [tuple(json.loads(command)) for (command,) in rows]
+
+    def agent_traits(self, release: str) -> frozenset[AgentTrait]:
+        """Return the traits of a release of an agent."""
+        rows = self._query("select trait from agent_trait where release = ?", (release,))
+        known = {trait.value for trait in AgentTrait}
+        # A newer Rekindle may have recorded others.
+        return frozenset(AgentTrait(trait) for (trait,) in rows if trait in known)
 
     def imported(self) -> Iterator[ImportedSession]:
         """Yield the sessions that have an origin."""
@@ -389,10 +403,10 @@ class SqliteStore:
     # -- writing ------------------------------------------------------------------------
 
     @property
-    def lock(self) -> FileLock:
+    def lock(self) -> StoreLock:
         """The lock that writers take in turn."""
         if self._lock is None:
-            self._lock = FileLock(lock_path(self._path))
+            self._lock = StoreLock(lock_path(self._path))
         return self._lock
 
     def _commit(self, changes: Sequence[Change], *, sync: bool, timeout: float) -> None:

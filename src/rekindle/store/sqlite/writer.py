@@ -10,6 +10,8 @@ from msgspec.structs import asdict
 from rekindle.errors import SessionNotFound
 from rekindle.model import (
     ACTIVITY,
+    AgentObserved,
+    AgentSaved,
     Archived,
     Change,
     Counted,
@@ -46,8 +48,11 @@ class Writer:
         self.last: tuple[EntryBatch, int] | None = None
         """The batch that was inserted last, or could not be, and its place."""
 
-    def apply_all(self, changes: Iterable[Change]) -> None:
-        """Write the changes of one commit. Raises SessionNotFound."""
+    def apply_all(self, changes: Iterable[Change], latest_us: int | None = None) -> None:
+        """Write the changes of one commit. Raises SessionNotFound.
+
+        The time of a session becomes `latest_us` at the latest.
+        """
         touched: dict[int, int] = {}
         for change in changes:
             if not isinstance(change, EntryBatch):
@@ -58,7 +63,8 @@ class Writer:
                 key = key_at(start)
                 touched[key] = max(touched.get(key, 0), change.at_us)
         for key, at_us in touched.items():
-            self._execute(sql.TOUCH, (at_us, key))
+            bounded_us = at_us if latest_us is None else min(at_us, latest_us)
+            self._execute(sql.TOUCH, (bounded_us, key))
 
     def apply(self, change: Change) -> None:
         """Write one change. Raises SessionNotFound."""
@@ -77,8 +83,17 @@ class Writer:
             case _:
                 self._apply_rare(change)
 
-    def _apply_rare(self, change: Forked | Deleted | Archived | Imported | Truncated) -> None:
+    def _apply_rare(
+        self,
+        change: Forked | Deleted | Archived | Imported | Truncated | AgentSaved | AgentObserved,
+    ) -> None:
         match change:
+            case AgentSaved():
+                statement = "update session set saved_turns = turns where id = ?"
+                self._execute(statement, (change.session_id,))
+            case AgentObserved():
+                statement = "insert or ignore into agent_trait values (?, ?)"
+                self._execute(statement, (change.release, change.trait))
             case Forked():
                 fork(self._db, change, self._key_of(change.parent_id))
             case Deleted():

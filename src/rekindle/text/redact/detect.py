@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from rekindle.text.redact.forms import Span, find_by_form
 from rekindle.text.redact.names import find_by_name
 from rekindle.text.redact.recorded_command import MASK
+from rekindle.text.redact.service_keys import find_service_keys
 
 # Invisible text: colour sequences, also escaped or truncated, and characters without width.
 _INVISIBLE = re.compile(
@@ -43,6 +44,7 @@ def find_secrets(text: str) -> list[Span]:
 
 def _find(text: str) -> Iterator[Span]:
     yield from find_by_form(text)
+    yield from find_service_keys(text)
     yield from find_by_name(text)
 
 

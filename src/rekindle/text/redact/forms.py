@@ -24,7 +24,7 @@ _KEYS = re.compile(
     rf"""
         gh[opsur]_ (?P<github>[A-Za-z0-9]{{30,}})
       | github_pat_ (?P<github_pat>\w{{22,}})
-      | gl(?:pat|dt|rt|cbt|ptt|ft|oas|agent)- (?P<gitlab>[\w-]{{20,}})
+      | gl(?:pat|dt|rt|cbt|ptt|ft|oas|agent)- (?P<gitlab>[\w-]{{20,}}(?:\.[0-9a-z]{{9}})?)
       | xox[abeoprs]- (?P<slack>[\w-]{{10,}})
       | xapp- (?P<slack_app>\d-[\w-]{{10,}})
       | hooks\.slack\.com/(?:services|workflows)/ (?P<slack_hook>[\w/]{{20,}})

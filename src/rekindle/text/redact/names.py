@@ -24,7 +24,7 @@ _WORDS = (
     "|pwd(?<![A-Za-z]pwd)|Pwd(?<![A-Z]Pwd)|PWD(?<=_PWD)"
     + "".join(
         f"|{word}[_-]?(?:key|Key|KEY)"
-        for kind in ("api", "access", "private", "account")
+        for kind in ("api", "access", "private", "account", "signing", "encryption", "license")
         for word in (kind, kind.title(), kind.upper())
     )
 )
@@ -84,6 +84,11 @@ def is_secret_name(name: str) -> bool:
     """Return whether a value with this name is a secret."""
     found = _WHOLE_NAME.fullmatch(name) if len(name) <= _MAX_NAME else None
     return bool(found) and not _ABOUT.match(found["tail"] or "")
+
+
+def is_about_a_secret(tail: str) -> bool:
+    """Return whether the end of a secret's name makes it the name of something else."""
+    return _ABOUT.match(tail) is not None
 
 
 def is_secret_option(word: str) -> bool:
