@@ -88,7 +88,7 @@ class WriteBuffer:
         Raises StoreError; then no change was written.
         """
         token = self._token
-        # The store counts the changes that it applies, so their number and order must stay.
+        # The store counts the changes that it applies, so a gap among them must not grow.
         self._gaps.clear()
         for reason in store.apply_pending(token, self._changes(), timeout=timeout):
             self._log.report("one entry cannot be recorded", quote=reason)
