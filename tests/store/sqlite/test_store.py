@@ -142,6 +142,32 @@ def test_titles_made_from_handovers_are_removed_by_the_migration(tmp_path: Path)
         }
 
 
+def test_a_dead_holder_of_an_earlier_release_is_not_mistaken_for_another_process(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "s.db"
+    with closing(apsw.Connection(str(path))) as db:
+        for step in MIGRATIONS[:7]:
+            db.execute(step)
+        db.execute(f"pragma user_version = 7; pragma application_id = {APPLICATION_ID}")
+        for key, (name, token) in enumerate([("dead", "gone"), ("live", "held")], start=1):
+            db.execute(
+                "insert into session (key, id, agent_session_id, created_us, updated_us)"
+                " values (?1, ?2, ?2, 1, 1)",
+                (key, name),
+            )
+            db.execute(
+                "insert into lease (session, token, pid, host) values (?, ?, ?, ?)",
+                (key, token, os.getppid(), os.uname().nodename),
+            )
+    folder = tmp_path / "s.db.live"
+    folder.mkdir()
+    with closing(FileLock(folder / "held")) as lock, SqliteStore(path) as store:
+        lock.acquire(1)
+        # Another process has the id of the dead holder now.
+        assert store.leased_ids() == {"live"}
+
+
 def test_sessions_with_a_turn_are_found_by_an_index(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "s.db") as store, store.writing() as db:
         conditions, values = page_conditions(Page(prompted=True, before=(9, "s")))

@@ -111,13 +111,15 @@ MIGRATIONS = (
     """,
     # Shows which turns an agent may have lost, and how its `session/load` behaves. Finds sessions
     # that have a turn, however many have none. Earlier releases recorded titles that agents had
-    # made from a handover.
+    # made from a handover, and kept the process id of a dead holder whose file they removed.
+    # Another process may have that id now. A live holder is recognised by its file.
     """
     alter table session add column saved_turns integer not null default 0;
     create table agent_trait (
         release text not null, trait text not null, primary key (release, trait)
     ) strict;
     create index session_by_prompt on session (updated_us, id) where turns > 0;
+    update lease set pid = 0;
     update session set agent_title = null, revision = revision + 1
     where agent_title like '%this conversation was continued in a%'
        or agent_title like '%the last turn of this conversation%';
