@@ -3,7 +3,8 @@
 Pages follow the key (last use, id), newest first. So no session is repeated or skipped when others
 are written between two pages. A session that was never prompted is not listed. The agent's own
 list has a time limit; an agent that is slow or fails does not fail the request, but the result and
-a report to the user name the failure. A title that the agent gives only in its list is recorded.
+a report to the user name the failure. A title that the agent gives only in its list is recorded; it
+does not replace a title that the agent has given before.
 """
 
 import base64
@@ -210,7 +211,7 @@ def _adopt_titles(conn: ConnectionState, recorded: list[Session], agents: AgentL
     for known in recorded:
         info = agents.infos.get(known.agent_session_id, {})
         title = title_from_agent(info.get("title"))
-        is_new = title is not None and title != known.title
+        is_new = title is not None and not _repeats(title, known.title or "")
         if is_new and belongs_to_agent(conn, known) and not _has_own_title(known):
             source = TitleSource.AGENT
             at_us = conn.at_us
@@ -223,12 +224,20 @@ def _adopt_titles(conn: ConnectionState, recorded: list[Session], agents: AgentL
     return sessions
 
 
+def _repeats(title: str, known: str) -> bool:
+    """Return whether a title is the known one, such as the first prompt, cut at any place."""
+    shorter, longer = sorted((title.rstrip(".…"), known.rstrip(".…")), key=len)
+    return shorter != "" and longer.startswith(shorter)
+
+
 def _has_own_title(session: Session) -> bool:
     """Return whether the agent's title is worse than the stored one.
 
-    A fork has the title of its parent. Its first prompt at the agent may have been a handover.
+    A fork has the title of its parent. Its first prompt at the agent may have been a handover. Some
+    agents send a good title in a turn, and list the session with its first prompt.
     """
-    return has_locked_title(session) or session.parent_id is not None
+    is_agents = session.title_source == TitleSource.AGENT
+    return is_agents or has_locked_title(session) or session.parent_id is not None
 
 
 def _only_at_agent(conn: ConnectionState, agents: AgentList, cwd: str | None) -> SubFlow:
