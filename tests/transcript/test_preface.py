@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rekindle.model import Entry, Kind, Side
-from rekindle.transcript.handover import handover_text, reminder_text
+from rekindle.transcript.handover import carries_history, handover_text, reminder_text
 from rekindle.transcript.preface import (
     ADVICE,
     END,
@@ -29,6 +29,7 @@ user's next message follows after it. Do not answer the record itself.
 User: Fix it
 You: Fixed."""
 """A handover of release 0.1, which has no end."""
+PARAGRAPH = EARLIER_HANDOVER.partition("\n\n")[0]
 
 
 def interrupted(prompt: str = "Fix it") -> Transcript:
@@ -79,7 +80,14 @@ def test_a_preface_may_come_in_pieces(preface: str, data: st.DataObject) -> None
         (EARLIER_HANDOVER, ""),
         (f"{EARLIER_HANDOVER}\n\nGo on", ""),
         (f"<context>\n{EARLIER_HANDOVER}\n\nGo on", "<context>\n"),
-        (f'"{OPENINGS[0]}, and', '"'),
+        (f'"{OPENINGS[0]}, and', f'"{OPENINGS[0]}, and'),
+        (f"{OPENINGS[1]}. Please write it again.", f"{OPENINGS[1]}. Please write it again."),
+        (f"{OPENINGS[1]}. {'So ' * 200}{ADVICE}", f"{OPENINGS[1]}. {'So ' * 200}{ADVICE}"),
+        (f"{OPENINGS[1]}. {ADVICE} Why?", f"{OPENINGS[1]}. {ADVICE} Why?"),
+        (f"{PARAGRAPH} What is this?", f"{PARAGRAPH} What is this?"),
+        (f"Why “{OPENINGS[1]}”? {HANDOVER}Go on", f"Why “{OPENINGS[1]}”? Go on"),
+        (f"{HANDOVER}\n\nWhat is “{PARAGRAPH}”?", f"What is “{PARAGRAPH}”?"),
+        (f"{PARAGRAPH}\n\nYou used a tool: Read (completed)", ""),
         (f"<context>{HANDOVER}</context>Go on", "<context></context>Go on"),
         (f"{HANDOVER}{REMINDER}Go on", "Go on"),
         (f"Why is the title “{OPENINGS[0]}”?", f"Why is the title “{OPENINGS[0]}”?"),
@@ -89,6 +97,25 @@ def test_a_preface_may_come_in_pieces(preface: str, data: st.DataObject) -> None
 )
 def test_only_prefaces_are_removed(text: str, own: str) -> None:
     assert user_words(text) == own
+
+
+@pytest.mark.parametrize("opening", OPENINGS)
+def test_own_words_that_begin_like_a_preface_are_kept(opening: str) -> None:
+    text = f"{opening}. Please write it again, with all tests."
+    line = json.dumps({"params": {"prompt": [{"type": "text", "text": text}]}}).encode()
+    turn = fold([Entry(seq=1, side=Side.CLIENT, kind=Kind.PROMPT, at_us=1, line=line)]).turns[0]
+    assert [document.text for document in search_documents(turn)] == [text]
+    assert (title_from_prompt([{"type": "text", "text": text}]) or "").startswith(opening)
+    assert not carries_history(text)
+
+
+@given(WORDS, st.data())
+def test_own_words_in_pieces_are_kept(words: str, data: st.DataObject) -> None:
+    opening = data.draw(st.sampled_from(OPENINGS))
+    text = f"{words}{opening}. {words}"
+    cut = data.draw(st.integers(min_value=len(words) + len(opening), max_value=len(text)))
+    found = UserWords()
+    assert found.add(text[:cut]) + found.add(text[cut:]) + found.rest() == text
 
 
 def test_a_preface_that_cites_another_ends_at_its_own_end() -> None:

@@ -11,7 +11,7 @@ go by the client's id here, and lines are recorded as the client sees them.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct, field
@@ -429,6 +429,7 @@ class Journal:
         base = kind.removesuffix("_chunk")
         is_new, known.last_kind = known.last_kind != base, base
         if is_new:
+            self._title_from_words(session_id, [known.user_words.rest()])
             known.user_words = UserWords()
         is_users = update_kinds.is_user_message(kind)
         if is_new and (is_users or update_kinds.is_agent_message(kind)):
@@ -469,8 +470,10 @@ class Journal:
         content = update_in(line).get("content")
         blocks = map(as_object, as_array(content) or [content])
         texts = (as_str(block.get("text")) or "" for block in blocks)
-        own = [{"type": "text", "text": known.user_words.add(text)} for text in texts]
-        title = title_from_prompt(own)
+        self._title_from_words(session_id, map(known.user_words.add, texts))
+
+    def _title_from_words(self, session_id: str, texts: Iterable[str]) -> None:
+        title = title_from_prompt([{"type": "text", "text": text} for text in texts])
         if title:
             self._title(session_id, TitleSource.PROMPT, title)
 

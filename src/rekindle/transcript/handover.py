@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from rekindle.transcript.model import PlanItem, Terminals, TranscriptTurn, shorten_middle
-from rekindle.transcript.preface import END, OPENINGS, without_end
+from rekindle.transcript.preface import END, user_words, without_end
 from rekindle.transcript.reducer import Transcript
 
 BUDGET = 40_000
@@ -73,7 +73,7 @@ def _turns_text(
 
 def carries_history(prompt: str) -> bool:
     """Return whether a prompt in an agent's own files contains a handover or a reminder."""
-    return any(opening in prompt for opening in OPENINGS)
+    return user_words(prompt) != prompt
 
 
 def as_block(text: str) -> dict[str, Any]:

@@ -4,8 +4,10 @@ The agent receives such a text as a part of the user's prompt. It may name the s
 replay it as the user's words, and write it to its own files. It is never the user's words, so it
 must not become a title, a preview or a search hit.
 
-A preface begins with one of `OPENINGS` and ends with `END`. The texts of earlier releases have no
-end. Nothing separates them from the words that an agent has put behind them in the same block.
+A preface begins with one of `OPENINGS`, has `ADVICE` soon after it, then the record, and ends with
+`END`. Every part is required, because users write about their sessions and quote these texts. Only
+the texts of earlier releases have no end. Nothing separates them from the words that an agent has
+put behind them in the same block.
 """
 
 import re
@@ -26,6 +28,10 @@ END = "[End of the record. The user's message follows.]"
 """The last line of each text."""
 ADVICE = "Do not answer the record itself."
 """The end of the first paragraph of each text, also in earlier releases."""
+_MAX_TO_ADVICE = 400
+"""More characters than any release has written between an opening and the end of the advice."""
+_RECORD_HEADS = ("User:", "You:", "You used", "The plan", "[")
+"""The first words of a record."""
 _QUOTED_END = "[end of an earlier record]"
 _TITLE_WORDS = 6
 _MIN_TITLE = 12
@@ -37,6 +43,12 @@ def _pattern(text: str) -> str:
     return r"\s++".join(map(re.escape, text.split()))
 
 
+def _pattern_of_head(head: str) -> str:
+    """Return a pattern for a text that may be cut off at the end of a piece."""
+    cut = (rf"{re.escape(head[:length])}\Z" for length in range(1, len(head)))
+    return "|".join([re.escape(head), *cut])
+
+
 def _words(text: str) -> str:
     """Return the words of a text without case, punctuation and white space."""
     return " ".join(re.findall(r"[^\W_]+", text.casefold()))
@@ -45,7 +57,7 @@ def _words(text: str) -> str:
 _OPENING = re.compile("|".join(map(_pattern, OPENINGS)))
 _END = re.compile(_pattern(END) + r"\s*+")
 _ADVICE = re.compile(_pattern(ADVICE))
-_WORD = re.compile(r"\w")
+_RECORD = re.compile(rf"\s*+(?:\Z|{'|'.join(map(_pattern_of_head, _RECORD_HEADS))})")
 _OPENING_WORDS = tuple(map(_words, OPENINGS))
 _OPENING_HEADS = tuple(" ".join(it.split()[:_TITLE_WORDS]) for it in _OPENING_WORDS)
 
@@ -55,35 +67,54 @@ class UserWords(Struct):
 
     is_in_preface: bool = False
     """Whether the last piece ended before its preface did."""
+    undecided: str = ""
+    """The end of the last piece, if it has an opening and is too short to have the advice."""
 
     def add(self, piece: str) -> str:
-        """Return the user's own words in the next piece."""
+        """Return the user's own words in the next piece, and in the undecided text before it."""
+        text, self.undecided = self.undecided + piece, ""
         kept: list[str] = []
-        at = 0
-        if self.is_in_preface:
-            at = self._after_end(piece, 0)
-        while opening := _OPENING.search(piece, at):
-            before = piece[at : opening.start()]
-            after = self._after_end(piece, opening.end())
-            is_quoted = self.is_in_preface and _WORD.search(before) is not None
-            if is_quoted and _ADVICE.search(piece, opening.end()) is None:
-                # The user cites an opening.
-                self.is_in_preface = False
-                break
-            kept.append(before)
-            at = after
-        return "".join([*kept, piece[at:]])
+        at = self._after_end(text, 0) if self.is_in_preface else 0
+        last_end = max((it.end() for it in _END.finditer(text)), default=0)
+        while opening := _OPENING.search(text, at):
+            another = _OPENING.search(text, opening.end())
+            limit = opening.end() + _MAX_TO_ADVICE
+            if another is not None:
+                limit = min(limit, another.start())
+            advice = _ADVICE.search(text, opening.end(), limit)
+            if advice is None and len(text) < limit:
+                self.undecided = text[opening.start() :]
+                kept.append(text[at : opening.start()])
+                at = len(text)
+            elif advice is not None and _is_record(text, advice.end(), last_end):
+                kept.append(text[at : opening.start()])
+                at = self._after_end(text, advice.end())
+            else:
+                kept.append(text[at : opening.end()])
+                at = opening.end()
+        return "".join([*kept, text[at:]])
 
-    def _after_end(self, piece: str, start: int) -> int:
+    def rest(self) -> str:
+        """Return the undecided text at the end of all pieces: the user quotes an opening."""
+        text, self.undecided = self.undecided, ""
+        return text
+
+    def _after_end(self, text: str, start: int) -> int:
         """Return the place behind the end of a preface, and note whether there is one."""
-        end = _END.search(piece, start)
+        end = _END.search(text, start)
         self.is_in_preface = end is None
-        return len(piece) if end is None else end.end()
+        return len(text) if end is None else end.end()
+
+
+def _is_record(text: str, start: int, last_end: int) -> bool:
+    """Return whether a record follows an advice: it has an end, or begins like a record."""
+    return last_end > start or _RECORD.match(text, start) is not None
 
 
 def user_words(text: str) -> str:
     """Return a text without prefaces."""
-    return UserWords().add(text)
+    words = UserWords()
+    return words.add(text) + words.rest()
 
 
 def user_blocks(blocks: list[Any]) -> list[dict[str, Any]]:

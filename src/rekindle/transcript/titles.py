@@ -28,7 +28,7 @@ def title_from_prompt(blocks: list[Any]) -> str | None:
             # A prompt may be as long as a book, so only the words that can be shown are split off.
             text = user_words(as_str(block.get("text")) or "")
             title = " ".join(text.split(maxsplit=MAX_TITLE)[:MAX_TITLE])
-            if title and not is_preface_title(title):
+            if title:
                 return shorten(title)
     return None
 
