@@ -18,7 +18,7 @@ from rekindle.model import UNKNOWN_TO_AGENT, Opened
 from rekindle.proxy.chunk_fast_path import ChunkFastPath
 from rekindle.proxy.flow_scheduler import FlowScheduler
 from rekindle.proxy.journal import update_in
-from rekindle.proxy.leak_guard import LeakGuard
+from rekindle.proxy.leak_guard import HeldUpdate, LeakGuard
 from rekindle.proxy.live_session import LiveSession, UpdatePolicy
 from rekindle.proxy.open_requests import OpenRequest
 from rekindle.proxy.outbox import Outbox
@@ -144,7 +144,14 @@ class AgentMessages:
 
     def release_held(self) -> None:
         """Accept the updates that were held because they might have been copies."""
-        for it in self._leaks.take_held():
+        self._accept_held(self._leaks.take_all())
+
+    def release_due(self) -> None:
+        """Accept those that were held long enough."""
+        self._accept_held(self._leaks.take_due(self._conn.at_us))
+
+    def _accept_held(self, held: list[HeldUpdate]) -> None:
+        for it in held:
             self._accept_update(it.live, it.kind, it.line)
 
     def prompted(self) -> None:
@@ -161,29 +168,33 @@ class AgentMessages:
             return False
         if leaks.is_trusted(live) or not conn.has_turn_besides(live.id):
             return False
-        if leaks.is_copy(live, line):
+        is_copy = leaks.is_copy(live, line)
+        if is_copy and leaks.note_copy(live, line):
             self._report_leak()
         else:
-            leaks.hold(live, kind, line, conn.at_us)
+            leaks.hold(live, kind, line, conn.at_us, is_copy=is_copy)
             # The next line must be compared, so it must be parsed.
             self._journal.fast_path = None
         return True
 
     def _settle_held(self, line: bytes, envelope: Envelope | None) -> None:
-        """Drop the held updates that the next line is the original of, and accept the others."""
+        """Drop the held updates that are certain copies, and accept those that are none."""
         conn, leaks = self._conn, self._leaks
         live: LiveSession | None = None
         if envelope is not None and envelope.is_update:
             is_history = not update_kinds.is_state(envelope.update_kind)
             live = conn.sessions.get_by_agent_id(envelope.session_id) if is_history else None
-        if live is not None and conn.has_turn(live.id):
+        if live is None:
+            self.release_held()
+            return
+        if conn.has_turn(live.id):
             leaks.note_original(live.agent_id, line)
             if leaks.drop_copies():
                 self._report_leak()
-        elif live is not None and not any(it.live is live for it in leaks.held):
+        elif not any(it.live is live and not it.is_copy for it in leaks.held):
             # It may be a copy too, of the same original.
             return
-        self.release_held()
+        self._accept_held(leaks.take_unlike())
 
     def _report_leak(self) -> None:
         if not self._has_reported_leak:

@@ -111,9 +111,8 @@ class Engine:
         """Process the deadlines that have passed."""
         self._begin(at_us)
         self._journal.fast_path = None
-        held_until_us = self._leaks.deadline_us
-        if held_until_us is not None and held_until_us <= at_us:
-            self._agent.release_held()
+        if self._leaks.held:
+            self._agent.release_due()
         self._scheduler.tick()
         return self._finish()
 
