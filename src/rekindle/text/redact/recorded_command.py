@@ -19,7 +19,7 @@ _MAX_NAME = 100
 
 _BEFORE = r"(?:.*[a-z0-9](?=[A-Z])|.*[^A-Za-z]|)"
 _SENSITIVE = re.compile(
-    r"(?:[\w.-]*(?i:key|token|secret|passw(?:or)?d|passphrase|credential|authorization|bearer"
+    r"(?:[\w.-]*(?i:key|token|secret|passw(?:or)?d|passphrase|passcode|credential|authorization|bearer"
     r"|cookie)"
     r"|(?i:db|ftp|redis|root|smtp|sql|ssh|user)(?i:pass)"
     # These are part of many other words, so they must be a whole part of the name.
@@ -27,22 +27,33 @@ _SENSITIVE = re.compile(
     r"(?P<tail>[_.-][\w.-]*|\d*)"
 )
 _ABOUT = re.compile(r"(?i)[_.-](?:sock|socket|stdin|command|cmd|helper|id|ids|mode|method)$")
-# The value of `auth` may be a way to log in, such as `oauth`.
-_WORD = re.compile(r"[A-Za-z][A-Za-z-]*\d?")
+# The value of `auth` may be a way to log in, such as `oauth` or `api-key`.
+_WAY = re.compile(
+    r"(?i:(?:^|[-_])(?:api|key|apikey|oauth2?|oidc|saml|sso|jwt|basic|bearer|digest|ntlm|negotiate"
+    r"|kerberos|token|password|pat|login|device|browser|code|web|console|cli|env|file|auto|default"
+    r"|any|iam|aws|azure|gcp|google|vertex|bedrock|gemini|github|openai|chatgpt|anthropic|claude"
+    r"|personal|subscription|enterprise))+"
+)
 _OPTION = re.compile(r"--?[\w.-]+")
 _ASSIGNED = re.compile(
     r"(?P<name>-{0,2}[A-Za-z_][\w.-]{0,100})(?P<sign>=|:[ \t]+)(?P<value>.+)", re.DOTALL
 )
 # The next option instead of a value that begins with a dash.
-_NEXT_OPTION = re.compile(r"-[A-Za-z]|--?[A-Za-z]+(?:-[A-Za-z]+)*(?:=.*)?", re.DOTALL)
-_USER_OPTION = frozenset({"-u", "--user", "--proxy-user"})
+_NEXT_OPTION = re.compile(r"-[A-Za-z]|--[A-Za-z]+(?:-[A-Za-z]+)*(?:=.*)?", re.DOTALL)
+_USER_OPTION = frozenset({"-u", "--user", "--username", "--login", "--proxy-user"})
 _USER = re.compile(r"[^:\s]{1,100}:(?P<password>.+)", re.DOTALL)
+_HEADER_OPTION = frozenset({"-H", "--header", "--headers"})
+_HEADER = re.compile(r"(?P<name>[\w-]{1,100}):(?P<value>\S.*)", re.DOTALL)
+# A command may contain the secret itself, unless it reads a file.
 _REFERENCE = re.compile(
-    r"\$(?:\w+|\{[^}]*\}|\([^)]*\))|%\w+%|(?i:true|false|yes|no|on|off|none|null)|-"
+    r"\$(?:\w+|\{\w+\}|\((?:cat |< ?)[\w./~-]+\))|%\w+%"
+    r"|(?i:true|false|yes|no|on|off|none|null)|-"
 )
 _COUNT = re.compile(r"\d{1,9}")
 _SHELL_WORD = re.compile(
-    r"""(?P<word>(?:\$\([^()]*\)|[^\s"'\\;&|()]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+)|.""", re.DOTALL
+    r"""(?P<word>(?:\$\([^()]*\)|`[^`]*`|[^\s"'\\;&|()]|\\."""
+    r"""|"(?:\$\([^()]*\)|[^"\\]|\\.)*+"|'[^']*')+)|.""",
+    re.DOTALL,
 )
 _QUOTES = ('"', "'")
 # A key is a long run of letters and digits, or has one of these signs before or around it.
@@ -75,6 +86,8 @@ def _mask_value(option: str, word: str, depth: int) -> str:
     if option in _USER_OPTION and (found := _USER.fullmatch(word)):
         password = found["password"]
         return word if _is_harmless("", password) else word.removesuffix(password) + MASK
+    if option in _HEADER_OPTION and (found := _HEADER.fullmatch(word)):
+        return f"{found['name']}:{_mask_value(found['name'], found['value'], depth)}"
     if _is_secret(option, word) and not _NEXT_OPTION.fullmatch(word):
         return MASK
     return _mask_word(word, depth)
@@ -85,9 +98,9 @@ def _mask_word(word: str, depth: int) -> str:
         return _detect(word)
     if found := _ASSIGNED.fullmatch(word):
         name, sign, value = found.groups()
-        is_secret = _is_secret(name, value)
+        masked = MASK if _is_secret(name, value) else _mask_value(name, value, depth + 1)
         # The name may make the detector recognise a value.
-        return _detect(f"{name}{sign}{MASK if is_secret else _mask_word(value, depth + 1)}")
+        return _detect(f"{name}{sign}{masked}")
     if word[:1] in {"{", "["} and (decoded := _decoded(word)) is not None:
         return _mask_json_text(word, decoded, depth + 1)
     if len(word) > 1 and word[0] in _QUOTES and word[0] == word[-1]:
@@ -160,7 +173,7 @@ def _is_secret(name: str, value: str) -> bool:
 
     if is_about_a_secret(found["tail"]):
         return False
-    is_way = found["unclear"] is not None and _WORD.fullmatch(value) is not None
+    is_way = found["unclear"] is not None and _WAY.fullmatch(value) is not None
     return not is_way and not _is_harmless(name, value)
 
 
