@@ -295,12 +295,20 @@ def test_a_bundle_does_not_decide_which_code_runs(
     assert set(mark.read_text().splitlines()) == {"ours"}, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        ((sys.executable, "agent.py"), "agent.py"),
+        ((sys.executable, "-m", "agent"), "agent"),
+        (("sh", "-c", "exec ./agent.py"), "./agent.py"),
+    ],
+)
 def test_a_recorded_command_that_depends_on_the_folder_is_refused(
-    store: Path, session: str, tmp_path: Path
+    store: Path, session: str, tmp_path: Path, command: tuple[str, ...], file: str
 ) -> None:
     (tmp_path / "agent.py").write_text("")
-    alter(store, session, sys.executable, "agent.py")
+    alter(store, session, *command)
     done = cli("prompt", "--store", store, session, "Hello", cwd=tmp_path)
     assert done.returncode == 2
-    assert "the current folder has the file of its argument agent.py" in done.stderr
+    assert f"the current folder has the file of its argument {file}:" in done.stderr
     assert "give the whole command after --" in done.stderr
