@@ -64,6 +64,8 @@ def test_fork_of_a_fork_has_one_suffix() -> None:
         "Session 12",
         "session 0f0f0f0f-1111-2222-3333-444455556666",
         "Session ses_4f0c1e2d3b4a",
+        "ses_4f0c1e2d3b4aQwErTyUiOp",
+        "thread_1234567890",
         "2026-01-02",
     ],
 )
@@ -72,7 +74,18 @@ def test_a_title_that_fits_any_session_is_a_placeholder(title: str) -> None:
     assert title_from_agent(title) is None
 
 
-@pytest.mark.parametrize("title", ["New", "1.2.3", "42", "New session store", "Разговор", "新しい"])
+@pytest.mark.parametrize(
+    "title",
+    [
+        *("New", "1.2.3", "42", "New session store", "Разговор", "新しい"),
+        *(
+            "fix_authentication",
+            "test_parse_headers",
+            "fix_authentication2",
+            "Session test_parse_it",
+        ),
+    ],
+)
 def test_other_titles_are_not_placeholders(title: str) -> None:
     assert not is_placeholder(title)
     assert title_from_agent(f" {title}\n") == title

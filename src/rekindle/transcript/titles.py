@@ -16,9 +16,12 @@ _PLACEHOLDER_WORDS = _PLACEHOLDER_NOUNS | {"new", "child"}
 _STAMP = re.compile(
     r"\d{4}-\d\d-\d\d(?:[t ]\d\d:\d\d\S*+)?"
     r"|[0-9a-f]{8}-[0-9a-f-]{27}"
-    r"|\b\w{1,10}_\w{10,60}\b"
+    r"|\b\w{1,10}_(?=[a-z]*\d[0-9a-z])[0-9a-z]{10,60}\b"
 )
-"""A time, a UUID, or an id such as `ses_4f0c1e2d3b`, in lower case."""
+"""A time, a UUID, or an id such as `ses_4f0c1e2d3b`, in lower case.
+
+An id has a digit before its end. Otherwise it would be a name, such as `fix_authentication`.
+"""
 
 
 def title_from_prompt(blocks: list[Any]) -> str | None:
