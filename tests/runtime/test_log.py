@@ -1,5 +1,6 @@
 """Messages outside the protocol."""
 
+import os
 import time
 from pathlib import Path
 from threading import Thread
@@ -53,3 +54,22 @@ def test_a_log_is_not_written_through_a_link(tmp_path: Path) -> None:
 def test_a_device_can_be_a_log() -> None:
     with Log(Path("/dev/null")) as log:
         log.note("one")
+
+
+@pytest.mark.parametrize(
+    "path", ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2", "/dev/../dev/fd/2"]
+)
+def test_a_stream_of_the_process_can_be_a_log(path: str, capfd: pytest.CaptureFixture[str]) -> None:
+    if not os.path.lexists(path):
+        pytest.skip(f"no {path} on this system")
+    os.write(2, b"before\n")
+    with Log(Path(path)) as log:
+        log.note("one")
+    os.write(2, b"after\n")
+    before, note, after = capfd.readouterr().err.splitlines()
+    assert (before, note.split("] ")[1], after) == ("before", "one", "after")
+
+
+def test_a_closed_stream_is_no_log() -> None:
+    with pytest.raises(UsageError, match="cannot write the log /dev/fd/9999"):
+        Log(Path("/dev/fd/9999"))

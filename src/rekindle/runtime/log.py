@@ -21,6 +21,8 @@ STDERR = 2
 _MAX_WAITING = 1000
 _CLOSE_TIMEOUT = 0.5
 _START_BYTES = 64
+_STREAM = re.compile(r"/dev/(?P<name>stdout|stderr)|(?:/dev|/proc/self)/fd/(?P<number>\d{1,9})")
+_STREAM_NUMBERS = {"stdout": 1, "stderr": STDERR}
 _LOG_START = rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \[\d+\] "
 
 
@@ -76,9 +78,17 @@ class Log:
 
 
 def _open_log(path: Path) -> BinaryIO:
-    """Open a log to append to it. Raises UsageError if it is not a log of Rekindle."""
+    """Open a log to append to it. Raises UsageError if it is not a log of Rekindle.
+
+    A stream of the process, such as `/dev/stderr`, is a symbolic link too, and may be any file.
+    """
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    stream = _STREAM.fullmatch(os.path.normpath(path))
     try:
+        if stream is not None:
+            # A copy has the same position in the file, so neither overwrites the other's lines.
+            fd = os.dup(_STREAM_NUMBERS.get(stream["name"]) or int(stream["number"]))
+            return os.fdopen(fd, "wb", buffering=0)
         fd = os.open(path, flags, 0o600)
     except OSError as error:
         if error.errno == errno.ELOOP:
