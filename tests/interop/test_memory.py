@@ -129,4 +129,7 @@ def test_turns_that_an_agent_has_not_saved_are_sent_once(tmp_path: Path) -> None
     with scenario_of(tmp_path, "load", "resume", "late") as scenario:
         scenario.run(["turn", "answer"])
     assert {(it.is_ok, it.restored) for it in scenario.outcomes} == {(True, "native")}
-    assert [it.missing_turns for it in scenario.outcomes] == [3, 3, 2, 2]
+    in_turn, at_answer = scenario.outcomes[:2], scenario.outcomes[2:]
+    assert [it.missing_turns for it in in_turn] == [3, 3]
+    # On a busy machine the agent may save the last turns before the signal reaches it.
+    assert {it.missing_turns for it in at_answer} <= {0, 1, 2}

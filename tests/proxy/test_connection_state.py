@@ -114,7 +114,7 @@ def test_an_agent_that_was_never_ready_does_not_fall_silent() -> None:
 def test_an_exit_is_counted_and_gives_the_error_of_later_requests() -> None:
     state = agent(P.READY, was_ready=True)
     assert state.error("x") is None
-    state.exit(EXIT, 1)
+    state.exit(EXIT)
     assert (state.deaths, state.generation, state.last_exit) == (1, 1, EXIT)
     assert state.error("x") == EXIT.error("x")
     state.advance("start")

@@ -153,7 +153,7 @@ def test_a_forwarded_request_keeps_the_id_of_the_client(host: Host) -> None:
 
 
 def test_a_call_to_a_dead_agent_fails_at_once(host: Host) -> None:
-    host.conn.agent.exit(EXIT, 1)
+    host.conn.agent.exit(EXIT)
     host.start(one(CallAgent("x", {})))
     (result,) = host.results
     assert isinstance(result, dict)
@@ -202,7 +202,7 @@ def test_a_flow_does_not_wait_where_no_turn_runs(host: Host) -> None:
 def test_an_exit_answers_all_calls(host: Host) -> None:
     host.start(one(CallAgent("x", {})))
     host.start(one(ForwardRequest("y", b"{}")))
-    host.conn.agent.exit(EXIT, 1)
+    host.conn.agent.exit(EXIT)
     host.scheduler.agent_exited()
     assert [result["got"].error for result in host.results if isinstance(result, dict)] == [
         EXIT.error("x"),

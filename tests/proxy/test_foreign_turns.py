@@ -29,7 +29,7 @@ def foreign(prompt: str, *answers: str) -> ReplayedTurn:
     for answer in answers:
         reader.add(*text("agent_message_chunk", answer))
         reader.add(*update("plan", entries=[]))
-    return reader.finish()[0]
+    return reader.snapshot()[0]
 
 
 def recorded(store: MemoryStore, *prompts: str) -> Transcript:
@@ -76,7 +76,7 @@ def test_the_blocks_of_a_whole_message_become_the_prompt() -> None:
     reader.add(*update("user_message", messageId="u", content=blocks))
     reader.add(*update("user_message", messageId="u", content="not a block"))
     reader.add(*text("agent_message_chunk", "Seen"))
-    prompt = entries_of(RECORDER.append(reader.finish()))[0]
+    prompt = entries_of(RECORDER.append(reader.snapshot()))[0]
     assert json.loads(prompt.data)["params"]["prompt"] == blocks
 
 

@@ -383,7 +383,7 @@ def test_an_exit_of_the_agent_drops_closed_sessions_and_loses_the_others() -> No
     sessions.bind("open", "a1")
     sessions.bind("closed", "a2").is_closed = True
     sessions.abandon("a3")
-    sessions.agent_exited()
+    sessions.agent_exited(1)
     assert sessions.get("closed") is None
     live = sessions.get("open")
     assert live is not None

@@ -17,7 +17,7 @@ A script has the messages of both peers, and the effects of each:
     said ID PROMPT | ANSWER  the session has had this turn, and the agent has saved it
     unsaved ID PROMPT | ANSWER           … and the agent may have lost it
     saved ID                 the agent has saved all turns of the session
-    imported ID TOOL PROMPT | ANSWER     a session of another tool was imported
+    imported ID TOOL PROMPT | ANSWER …   a session of another tool was imported
     helper ID TOOL PROMPT | ANSWER       … a session of a sub-agent of c1
     homeless ID TOOL PROMPT | ANSWER     … a session whose folder is unknown
     titled ID TITLE          the user has named the session
@@ -65,7 +65,7 @@ from rekindle.model import (
 )
 from rekindle.proxy.connection_state import EngineSettings
 from rekindle.proxy.engine import Engine
-from rekindle.proxy.flow import StartAgent
+from rekindle.proxy.flow import ExtendSession, StartAgent
 from rekindle.proxy.step import AGENT, AgentExit, Peer, Step
 from rekindle.runtime.query_handler import QueryHandler
 from rekindle.store.base import Store
@@ -215,12 +215,13 @@ class Playbook:
         self.exchange("session/prompt", params, {"stopReason": "end_turn"}, said)
 
     def do_imported(self, words: str, cwd: str | None = "/p", parent_id: str | None = None) -> None:
-        session_id, tool, turn = words.split(" ", 2)
-        prompt, answer = turn.split(" | ")
+        session_id, tool, turns = words.split(" ", 2)
+        texts = turns.split(" | ")
         builder = EntryBuilder(session_id, counts := EntryCounts(), self.now)
-        builder.add_prompt("p1", [{"type": "text", "text": prompt}])
-        builder.add_agent_text(answer, "m1")
-        builder.end_turn()
+        for number, (prompt, answer) in enumerate(zip(texts[::2], texts[1::2], strict=True), 1):
+            builder.add_prompt(f"p{number}", [{"type": "text", "text": prompt}])
+            builder.add_agent_text(answer, f"m{number}")
+            builder.end_turn()
         agent = AgentIdentity(name=tool, version="1")
         origin = Origin(tool=tool, path="/f", entries=counts.entries)
         self.record.store.write([
@@ -334,6 +335,10 @@ class Playbook:
             if isinstance(posed.query, StartAgent):
                 self.out.append("*  the agent is started again")
             answer = self.query_handler.answer(posed.query)
+            if isinstance(posed.query, ExtendSession):
+                extended = posed.query.changes if answer else []
+                lines = [it for change in extended for it in describe_change(change, received)]
+                self.out += [f"#  {line}" for line in lines]
             self.apply_step(self.engine.answer(posed.flow, answer, self.now), received)
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, strategies as st
 from rekindle.acp.jsonrpc import update_line
 from rekindle.jsonvalue import encode
 from rekindle.model import Entry, Kind, Side
+from rekindle.transcript import replay_match as module
 from rekindle.transcript.handover import handover_text
 from rekindle.transcript.model import Role, TranscriptMessage, TranscriptTurn
 from rekindle.transcript.reducer import Transcript, fold
@@ -21,10 +22,9 @@ from rekindle.transcript.replay_match import (
 )
 
 
-def turn(
-    number: int, prompt: str, answer: str = "", text: str = "", **options: bool
-) -> RecordedTurn:
-    return RecordedTurn(number=number, prompt=prompt, answer=answer, text=text or answer, **options)
+def turn(number: int, prompt: str, answer: str = "", **options: bool) -> RecordedTurn:
+    squeezed = "".join(answer.split())
+    return RecordedTurn(number=number, prompt=prompt, answer=squeezed, **options)
 
 
 def chunk(kind: str, text: str) -> tuple[str, bytes]:
@@ -46,10 +46,10 @@ def tool_call() -> tuple[str, bytes]:
 
 
 def report(recorded: list[RecordedTurn], *replay: tuple[str, bytes]) -> MemoryReport:
-    reader = ReplayReader({it.prompt for it in recorded})
+    reader = ReplayReader(recorded)
     for kind, line in replay:
         reader.add(kind, line)
-    return compare(recorded, reader.finish())
+    return compare(recorded, reader.snapshot())
 
 
 TWO = [turn(1, "Hello", "Hi"), turn(2, "Thanks", "Bye")]
@@ -73,7 +73,7 @@ def test_nothing_is_missing_if_nothing_is_known() -> None:
 
 def test_a_repeated_prompt_counts_as_often_as_it_is_replayed() -> None:
     again = [turn(number, "go on", str(number)) for number in (1, 2, 3)]
-    found = report(again, user("go on"), agent("x"), user("go on"), agent("y"))
+    found = report(again, user("go on"), agent("1"), user("go on"), agent("2"))
     assert found.known == {1, 2}
     assert found.missing == (3,)
 
@@ -109,7 +109,8 @@ def test_a_prompt_that_carried_the_history_proves_the_turns_before_it() -> None:
 
 
 def test_two_prompts_without_an_answer_between_them_may_be_joined() -> None:
-    found = report(TWO, user("Hello"), user("Thanks"), agent("Bye"))
+    cut_off = turn(1, "Hello", is_completed=False)
+    found = report([cut_off, TWO[1]], user("Hello"), user("Thanks"), agent("Bye"))
     assert found.known == {1, 2}
 
 
@@ -130,8 +131,8 @@ def test_a_turn_before_a_new_opening_is_missing_even_if_a_later_one_is_known() -
 def test_a_command_without_an_answer_is_never_missing() -> None:
     replay = (user("Hello"), agent("Hi"), user("Thanks"), agent("Bye"))
     assert report([*TWO, turn(3, "/compact")], *replay).missing == ()
-    answered = turn(3, "/init", "I wrote the file")
-    assert report([*TWO, answered], *replay).missing == (3,)
+    assert report([*TWO, turn(3, "/usage", "You used 3 tokens")], *replay).missing == ()
+    assert report([*TWO, turn(3, "/home/x has a bug", "Yes")], *replay).missing == (3,)
 
 
 def test_answers_prove_turns_where_the_agent_replays_no_prompts() -> None:
@@ -151,7 +152,7 @@ def test_a_long_answer_proves_a_turn_whose_prompt_the_agent_changed() -> None:
 def test_a_turn_that_only_the_agent_has_is_foreign() -> None:
     found = report(
         TWO, user("Hello"), agent("Hi"), user("Bare"), tool_call(), agent("x"), user("Thanks"),
-        tool_call(),
+        agent("Bye"),
     )  # fmt: skip
     assert found.known == {1, 2}
     [(after, foreign)] = found.foreign
@@ -175,11 +176,13 @@ def test_nothing_is_foreign_if_nothing_is_known() -> None:
 
 
 def test_lines_of_recorded_turns_are_not_kept() -> None:
-    reader = ReplayReader({"Hello"})
+    reader = ReplayReader([turn(1, "Hello", "Hi!")])
     for kind, line in (user("Hel"), user("lo"), agent("Hi"), agent("!")):
         reader.add(kind, line)
-    [only] = reader.finish()
-    assert only.lines == []
+    [only] = reader.snapshot()
+    assert len(only.lines) == 4
+    reader.add(*user("Next"))
+    assert [len(it.lines) for it in reader.snapshot()] == [0, 1]
     assert only.answers == ["Hi!"]
 
 
@@ -199,13 +202,13 @@ def test_a_prompt_without_text_is_known_where_the_agent_replays_one() -> None:
 
 
 def test_reading_continues_after_a_first_result() -> None:
-    reader = ReplayReader({it.prompt for it in TWO})
+    reader = ReplayReader(TWO)
     reader.add(*user("Hello"))
     reader.add(*agent("Hi"))
-    assert compare(TWO, reader.finish()).known == {1}
+    assert compare(TWO, reader.snapshot()).known == {1}
     reader.add(*user("Thanks"))
     reader.add(*agent("Bye"))
-    assert compare(TWO, reader.finish()).known == {1, 2}
+    assert compare(TWO, reader.snapshot()).known == {1, 2}
 
 
 @pytest.mark.parametrize(
@@ -268,16 +271,18 @@ def test_a_prompt_without_text_is_known_by_its_answer_only() -> None:
     reader = ReplayReader()
     reader.add(*user("Hello\n\nyou"))
     reader.add(*agent("Hi"))
-    assert compare(recorded, reader.finish()).known == set()
+    assert compare(recorded, reader.snapshot()).known == set()
     reader.add(*user(""))
-    assert compare(recorded, reader.finish()).known == {1}
+    assert compare(recorded, reader.snapshot()).known == set()
+    reader.add(*agent("The picture shows a cat"))
+    assert compare(recorded, reader.snapshot()).known == {1}
 
 
 def test_a_changed_prompt_is_searched_for_in_the_next_turns_only() -> None:
     many = [turn(n, f"This is the prompt with the number {n}.") for n in range(1, 301)]
     near, far = "Context. This is the prompt with the number 100.", many[199].prompt
     assert report(many, user(near), agent("Yes")).known == {100}
-    assert report(many, user(f"Context. {far}"), agent("Yes")).known == set()
+    assert report(many, user(f"Context. {far}"), agent("Yes")).known == {200}
     assert report(many, user(far), agent("Yes")).known == {200}
 
 
@@ -341,7 +346,7 @@ def test_an_agent_that_replays_only_prompts_is_believed_if_it_replays_all() -> N
 
 
 def test_results_of_tools_that_are_replayed_as_prompts_are_no_turns() -> None:
-    recorded = [turn(1, "Read it", "I read.", text="I read. Done.")]
+    recorded = [turn(1, "Read it", "I read. Done.")]
     found = report(
         recorded,
         user("Read it"), agent("I read."), user("[Function Response: read]"), agent("Done."),
@@ -352,3 +357,130 @@ def test_results_of_tools_that_are_replayed_as_prompts_are_no_turns() -> None:
         user("Then?"), agent("Nothing."),
     )  # fmt: skip
     assert (found.known, [it.prompt for _, it in found.foreign]) == ({1}, [["Then?"]])
+
+
+GO_ON = [
+    turn(1, "write f", "Written."),
+    turn(2, "go on", "I added types."),
+    turn(3, "add tests", "Tests are there."),
+    turn(4, "go on", "All is done."),
+]
+
+
+def exchange(*texts: str) -> list[tuple[str, bytes]]:
+    """Return a replay of prompts and answers in turn."""
+    return [user(text) if n % 2 == 0 else agent(text) for n, text in enumerate(texts)]
+
+
+def test_a_repeated_prompt_with_another_answer_is_another_turn() -> None:
+    stale = exchange("write f", "Written.", "go on", "I added types.", "go on", "Something else.")
+    found = report(GO_ON, *stale)
+    assert (found.known, found.missing) == ({1, 2}, (3, 4))
+    assert [(after, it.prompt) for after, it in found.foreign] == [(2, ["go on"])]
+
+
+def test_a_bare_turn_with_a_recorded_prompt_is_recorded_whole() -> None:
+    bare = exchange("write f", "Written.", "go on", "I am bare.")
+    rest = exchange("go on", "I added types.", "add tests", "Tests are there.")
+    found = report(GO_ON, *bare, *rest, *exchange("go on", "All is done."))
+    assert found.known == {1, 2, 3, 4}
+    [(after, foreign)] = found.foreign
+    assert (after, len(foreign.lines), foreign.answers) == (1, 2, ["Iambare."])
+
+
+def test_a_prompt_that_was_retried_is_known_where_its_answer_is() -> None:
+    retried = [
+        turn(1, "write f", "Written."),
+        turn(2, "go on", is_completed=False),
+        turn(3, "go on", "I added types."),
+    ]
+    found = report(retried, *exchange("write f", "Written.", "go on", "I added types."))
+    assert (found.known, found.missing) == ({1, 3}, ())
+
+
+def test_a_summary_before_the_first_known_turn_is_no_turn() -> None:
+    summary = exchange("This session is being continued. Summary: f is written.", "I continue.")
+    found = report(GO_ON, *summary, *exchange("go on", "All is done."))
+    assert (found.known, found.missing, found.foreign) == ({4}, (), ())
+
+
+def test_a_short_prompt_in_tags_is_known_by_its_answer() -> None:
+    recorded = [turn(1, "yes", "Done."), turn(2, "no", "Undone.")]
+    replay = exchange("<user>yes</user>", "Done.", "<user>no</user>", "Undone.")
+    found = report(recorded, *replay)
+    assert (found.known, found.foreign) == ({1, 2}, ())
+
+
+def test_a_result_of_a_tool_does_not_match_a_later_prompt() -> None:
+    recorded = [turn(1, "run tests", "Running. All pass."), turn(2, "OK", "Fine.")]
+    replay = exchange("run tests", "Running.", "3 tests\nOK\n", "All pass.")
+    assert report(recorded, *replay).known == {1}
+
+
+def test_a_turn_without_its_last_message_is_known_by_another_message() -> None:
+    recorded = [turn(1, "a", "First."), turn(2, "b", "I look. It is done.")]
+    assert report(recorded, *exchange("a", "First.", "b", "I look.")).known == {1, 2}
+    replay = [*exchange("a", "First.", "b"), tool_call()]
+    found = report(recorded, *replay)
+    assert (found.known, found.missing) == ({1}, (2,))
+
+
+def test_a_snapshot_does_not_split_a_message() -> None:
+    recorded = [turn(1, "explain this function of it", "It adds.")]
+    reader = ReplayReader(recorded)
+    reader.add(*user("explain this "))
+    assert compare(recorded, reader.snapshot()).known == set()
+    reader.add(*user("function of it"))
+    reader.add(*agent("It "))
+    reader.snapshot()
+    reader.add(*agent("adds."))
+    [only] = reader.snapshot()
+    assert (len(only.prompt), only.answers) == (2, ["Itadds."])
+
+
+def test_user_messages_with_different_ids_are_different_turns() -> None:
+    def message(id_: str, text: str) -> tuple[str, bytes]:
+        content = [{"type": "text", "text": text}]
+        update = {"sessionUpdate": "user_message", "messageId": id_, "content": content}
+        return "user_message", update_line("s1", update)
+
+    reader = ReplayReader()
+    for it in (message("a", "One"), message("b", "Two"), message("b", "!")):
+        reader.add(*it)
+    assert [it.prompt for it in reader.snapshot()] == [["One"], ["Two", "!"]]
+
+
+def test_lines_beyond_the_limit_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MAX_HELD_BYTES", 400)
+    replay = exchange("Hello", "Hi", "Bare", "x" * 400, "Next", "y")
+    found = report([TWO[0]], *replay)
+    assert [it.prompt for _, it in found.foreign] == [["Next"]]
+
+
+def test_turns_of_a_session_without_recorded_turns_are_foreign() -> None:
+    found = report([], *exchange("Bare", "Yes"))
+    assert (found.known, [after for after, _ in found.foreign]) == (set(), [0])
+
+
+def test_a_long_session_is_aligned_near_its_expected_place() -> None:
+    many = [turn(n, f"the prompt with the number {n}", f"answer {n}") for n in range(1, 301)]
+    texts = [text for n in range(1, 291) for text in (f"the prompt with the number {n}", "?")]
+    found = report(many, *exchange(*texts))
+    assert (len(found.known), found.missing) == (290, tuple(range(291, 301)))
+    later = [text for n in range(101, 301) for text in (f"the prompt with the number {n}", "?")]
+    assert report(many, *exchange(*later)).known == set(range(101, 301))
+
+
+def test_a_long_prompt_is_compared_by_its_beginning_and_its_end() -> None:
+    recorded = [turn(1, "Read the file that follows, please.", "I have read it.")]
+    head = recorded[0].prompt + " x" * 40_000
+    assert report(recorded, user(head)).known == {1}
+    tail = "x " * 40_000 + recorded[0].prompt
+    assert report(recorded, user(tail)).known == {1}
+
+
+def test_a_prompt_behind_a_handover_of_an_earlier_release_is_known() -> None:
+    opening = "This conversation was continued in a new process, and you have no memory of it."
+    history = f"{opening} Do not answer the record itself.\n\n"
+    recorded = [turn(1, "One", "First."), turn(2, "Go", carries_history=True)]
+    assert report(recorded, user(f"{history}User: One\n\nGo"), agent("ok")).known == {1, 2}

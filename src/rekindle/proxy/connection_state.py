@@ -123,8 +123,6 @@ class AgentState(Struct, kw_only=True):
     initialize_params: list[dict[str, Any]] = []
     """The params of `initialize`, one for each protocol version, the accepted one first."""
     last_exit: AgentExit | None = None
-    last_exit_us: int | None = None
-    """The time at which its last process ended."""
     open_initializes: int = 0
     """The number of a client's `initialize` requests that are open at the agent."""
 
@@ -162,10 +160,10 @@ class AgentState(Struct, kw_only=True):
         if self.was_ready and self.is_running:
             self.advance("closed_output")
 
-    def exit(self, how: AgentExit, at_us: int) -> None:
+    def exit(self, how: AgentExit) -> None:
         """Note the end of the agent's process."""
         self.advance("exited")
-        self.last_exit, self.last_exit_us = how, at_us
+        self.last_exit = how
         self.deaths += 1
         self.generation += 1
 
@@ -248,7 +246,7 @@ class ConnectionState(Struct, kw_only=True):
 
     def agent_exited(self) -> None:
         """Note that no agent knows the sessions any more."""
-        self.sessions.agent_exited()
+        self.sessions.agent_exited(self.at_us)
         self.queues.drop_updates()
 
     def take_released_updates(self) -> list[bytes]:

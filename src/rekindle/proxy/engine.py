@@ -127,7 +127,7 @@ class Engine:
         conn, outbox = self._conn, self._outbox
         if self._leaks.held:
             self._agent.release_held()
-        conn.agent.exit(exited, at_us)
+        conn.agent.exit(exited)
         self._batches.drop(AGENT)
         for request in conn.requests.answer_for_clients():
             params = {"requestId": Raw(request.sent_id)}

@@ -87,6 +87,14 @@ class LoadTranscript(Struct, frozen=True):
     session_id: str
 
 
+class ExtendSession(Struct, frozen=True):
+    """Apply changes to a session at once if its last seq is `after`. Result: whether it worked."""
+
+    session_id: str
+    after: int
+    changes: list[Change]
+
+
 class GetAgentTraits(Struct, frozen=True):
     """Look up the traits of an agent by its release. Result: a frozenset of AgentTrait."""
 
@@ -228,6 +236,7 @@ Query = (
     | LoadTranscript
     | ReadEntries
     | GetAgentTraits
+    | ExtendSession
     | AcquireLease
     | ReleaseLease
     | EraseSession

@@ -54,21 +54,33 @@ class ForeignTurnRecorder(Struct, frozen=True, kw_only=True):
         first = turns[0][0]
         truncated = Truncated(session_id=self.session_id, at_us=self.at_us, until_seq=first - 1)
         changes: list[Change] = [truncated]
+        places = {place for place, _ in turns}
+        run: list[Entry] = []
         for entry in entries:
+            if entry.seq in places or (run and not _can_share_row(run[-1], entry)):
+                changes += self._written_again(run)
+                run = []
             here = [turn for place, turn in turns if place == entry.seq]
             for number, turn in enumerate(here):
                 changes += self._record(turn, f"{entry.seq}-{number}", entry.at_us)
-            changes.append(
-                EntryBatch(
-                    session_id=self.session_id,
-                    side=entry.side,
-                    kind=entry.kind,
-                    at_us=entry.at_us,
-                    data=entry.line,
-                    protocol=entry.protocol,
-                )
+            run.append(entry)
+        return [*changes, *self._written_again(run)]
+
+    def _written_again(self, run: list[Entry]) -> list[Change]:
+        if not run:
+            return []
+        first = run[0]
+        return [
+            EntryBatch(
+                session_id=self.session_id,
+                side=first.side,
+                kind=first.kind,
+                at_us=first.at_us,
+                data=b"\n".join(entry.line for entry in run),
+                protocol=first.protocol,
+                count=len(run),
             )
-        return changes
+        ]
 
     def _record(self, turn: ReplayedTurn, suffix: str, at_us: int) -> list[Change]:
         blocks: list[Any] = []
@@ -87,17 +99,32 @@ class ForeignTurnRecorder(Struct, frozen=True, kw_only=True):
         messages = 1 + len(turn.answers)
         return [
             Counted(session_id=self.session_id, at_us=at_us, turns=1, messages=messages),
-            self._entry(Side.CLIENT, Kind.PROMPT, encode(prompt), at_us),
-            *(self._entry(Side.AGENT, Kind.UPDATE, line, at_us) for line in updates),
-            self._entry(Side.AGENT, Kind.ANSWER, encode(answer), at_us),
+            # In version 1 a prompt begins a turn even if an earlier one was cut off.
+            self._entry(Side.CLIENT, Kind.PROMPT, encode(prompt), at_us, protocol=1),
+            *(
+                self._entry(Side.AGENT, Kind.UPDATE, line, at_us, protocol=self.protocol)
+                for line in updates
+            ),
+            self._entry(Side.AGENT, Kind.ANSWER, encode(answer), at_us, protocol=1),
         ]
 
-    def _entry(self, side: Side, kind: Kind, line: bytes, at_us: int) -> EntryBatch:
+    def _entry(
+        self, side: Side, kind: Kind, line: bytes, at_us: int, *, protocol: int
+    ) -> EntryBatch:
         return EntryBatch(
             session_id=self.session_id,
             side=side,
             kind=kind,
             at_us=at_us,
             data=line,
-            protocol=self.protocol,
+            protocol=protocol,
         )
+
+
+def _can_share_row(one: Entry, other: Entry) -> bool:
+    return (one.side, one.kind, one.at_us, one.protocol) == (
+        other.side,
+        other.kind,
+        other.at_us,
+        other.protocol,
+    )

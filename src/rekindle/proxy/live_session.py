@@ -106,6 +106,8 @@ class AgentMemory(Struct):
     """
 
     state: MemoryState = MemoryState.READY
+    exit_us: int | None = None
+    """The time at which the agent that knew the session exited."""
 
     def advance(self, event: str) -> None:
         """Make the transition of an event. Raises InvalidTransition."""
@@ -598,12 +600,13 @@ class LiveSessions:
         live = self._by_id.get(session_id)
         return live is not None and live.memory.is_in_transition
 
-    def agent_exited(self) -> None:
+    def agent_exited(self, at_us: int) -> None:
         """Note that the agent that knew these sessions has exited. Closed ones are dropped."""
         for live in list(self._by_id.values()):
             if live.is_closed:
                 self.drop(live.id)
             live.memory.advance("agent_exited")
+            live.memory.exit_us = at_us
             live.turn.agent_exited()
         self._by_agent_id.clear()
         self._abandoned.clear()

@@ -8,6 +8,7 @@ from rekindle.model import LeaseHolder, LeaseResult, Session
 from rekindle.proxy.flow import (
     AcquireLease,
     EraseSession,
+    ExtendSession,
     GetAgentTraits,
     GetSession,
     ListSessions,
@@ -44,7 +45,7 @@ class QueryHandler:
                 return self._start_agent()
             case AcquireLease():
                 return self._acquire_lease(query)
-            case LookupIds() | GetAgentTraits() | ReleaseLease() | EraseSession():
+            case LookupIds() | GetAgentTraits() | ReleaseLease() | EraseSession() | ExtendSession():
                 return self._answer_if_possible(query)
             case GetSession() | ListSessions() | LoadTranscript() | ReadEntries():
                 try:
@@ -53,7 +54,7 @@ class QueryHandler:
                     return QueryFailed(f"the record cannot be read: {error}")
 
     def _answer_if_possible(
-        self, query: LookupIds | GetAgentTraits | ReleaseLease | EraseSession
+        self, query: LookupIds | GetAgentTraits | ReleaseLease | EraseSession | ExtendSession
     ) -> object:
         """Return the answer, or a harmless one if the store fails: the conversation continues."""
         try:
@@ -62,9 +63,13 @@ class QueryHandler:
             return frozenset[str]() if isinstance(query, LookupIds | GetAgentTraits) else None
 
     def _apply(
-        self, store: Store, query: LookupIds | GetAgentTraits | ReleaseLease | EraseSession
+        self,
+        store: Store,
+        query: LookupIds | GetAgentTraits | ReleaseLease | EraseSession | ExtendSession,
     ) -> object:
         match query:
+            case ExtendSession():
+                return store.extend(query.session_id, query.after, query.changes)
             case LookupIds():
                 return store.known_ids(query.session_ids)
             case GetAgentTraits():

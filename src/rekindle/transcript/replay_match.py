@@ -1,27 +1,33 @@
 """Compare the history that an agent replays with the record.
 
 An agent may answer `session/load` with success although it has saved only some of the turns. Its
-replay shows which turns it knows. A recorded turn is known if the agent replays its prompt, or its
-answer. Agents change what they replay: they add context to a prompt, join its blocks, or drop
-attachments. So texts are compared without their white space, and a long prompt may be a part of a
-longer text.
+replay shows which turns it knows. The recorded and the replayed turns are aligned: each match has a
+score, both sides stay in order, and the alignment with the highest total wins. So a prompt that
+occurs several times ("go on") is matched where its answer and its neighbours fit.
 
-A turn that the agent does not replay is *missing* if no later turn is known, or if the session was
-opened again right after it: the agent ended before it saved the turn. Other turns that are not
-replayed were summarised or removed by the agent, and stay as the agent has them.
+Agents change the texts that they replay: they add context to a prompt, join its blocks, or drop
+attachments. So white space is ignored, and a prompt may be a part of a longer text.
 
-A replayed turn that the record does not have is *foreign*: it was made without Rekindle.
+A recorded turn that is not matched is *missing* if no later turn is known, or if the session was
+opened again right after it: the agent ended before it saved the turn. So is a completed turn whose
+answer the agent does not replay. Other turns that are not replayed were summarised or removed by
+the agent, and stay as the agent has them.
+
+A replayed turn after the first match that the record does not have is *foreign*: it was made
+without Rekindle. Before the first match, agents replay summaries and context.
 """
 
-from bisect import bisect_left
+import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import takewhile
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rekindle.acp.text_chunk import read_text_chunk
 from rekindle.acp.update_kinds import is_agent_message, is_user_message
-from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
+from rekindle.jsonvalue import Json, as_array, as_object, as_str, decode_object
 from rekindle.transcript.handover import carries_history
 from rekindle.transcript.model import (
     HandoverItem,
@@ -33,12 +39,18 @@ from rekindle.transcript.model import (
 from rekindle.transcript.preface import user_words
 
 _MIN_PARTIAL = 24
-"""A shorter text has to be equal, because it may be a part of any other text."""
-_HEAD = 160
-_WINDOW = 100
-"""The number of recorded turns in which a prompt is searched for that the agent has changed."""
+"""A shorter text may be a part of any other text by chance."""
+_ANSWER_HEAD = 120
+_MAX_PROMPT = 16_000
+"""Longer prompts are compared by their beginning and their end."""
+_MAX_HELD_BYTES = 32 * 1024 * 1024
+"""The limit for the lines of replayed turns. Turns beyond it cannot be recorded."""
+_MAX_PAIRS = 10_000
+_WINDOW = 20
+"""The number of turns around the expected place, in a long session."""
 _SAVE_US = 10_000_000
 """The time after the end of a turn in which an agent that is killed may not have saved it."""
+_COMMAND = re.compile(r"/[a-z][\w:-]*(\s|$)", re.IGNORECASE)
 
 
 class RecordedTurn(Struct, frozen=True, kw_only=True):
@@ -48,9 +60,7 @@ class RecordedTurn(Struct, frozen=True, kw_only=True):
     prompt: str
     """The text of the prompt, with single spaces."""
     answer: str = ""
-    """The beginning of the agent's first message, with single spaces."""
-    text: str = ""
-    """All messages of the agent, with single spaces."""
+    """All messages of the agent, without white space."""
     is_completed: bool = True
     """Whether the agent ended the turn by itself."""
     carries_history: bool = False
@@ -60,8 +70,8 @@ class RecordedTurn(Struct, frozen=True, kw_only=True):
 
     @property
     def may_be_unsaved(self) -> bool:
-        """Whether the agent may have nothing to save: a slash command that it did not answer."""
-        return self.prompt.startswith("/") and not self.answer
+        """Whether it is a slash command: agents do not save all of them."""
+        return _COMMAND.match(self.prompt) is not None
 
 
 class ReplayedTurn(Struct):
@@ -71,11 +81,9 @@ class ReplayedTurn(Struct):
     """The text chunks of its user message."""
     has_prompt: bool = True
     answers: list[str] = []
-    """The beginnings of the agent's messages, with single spaces."""
-    has_output: bool = False
-    """Whether anything but a user message is a part of it."""
+    """The beginnings of the agent's messages, without white space."""
     lines: list[bytes] = []
-    """All its updates, unless a recorded turn has the same prompt."""
+    """All its updates; empty if they are not needed, or were too many."""
 
 
 class MemoryReport(Struct, frozen=True, kw_only=True):
@@ -94,9 +102,8 @@ def recorded_turns(turns: Iterable[TranscriptTurn]) -> list[RecordedTurn]:
     return [
         RecordedTurn(
             number=turn.number,
-            prompt=prompt,
-            answer=_head(next(_texts_of(turn, Role.AGENT), "")),
-            text=" ".join(_texts_of(turn, Role.AGENT)),
+            prompt=_collapse(prompt),
+            answer=_squeeze("".join(_texts_of(turn, Role.AGENT))),
             is_completed=not turn.was_cut_off and turn.stop_reason != "cancelled",
             carries_history=any(isinstance(it, HandoverItem | ReminderItem) for it in turn.items),
             precedes_opening=turn.precedes_opening,
@@ -109,7 +116,7 @@ def recorded_turns(turns: Iterable[TranscriptTurn]) -> list[RecordedTurn]:
 def _texts_of(turn: TranscriptTurn, role: Role) -> Iterator[str]:
     for item in turn.items:
         if isinstance(item, TranscriptMessage) and item.role is role:
-            yield _collapse("\n".join(as_str(block.get("text")) or "" for block in item.blocks))
+            yield "\n".join(as_str(block.get("text")) or "" for block in item.blocks)
 
 
 # -- reading a replay -----------------------------------------------------------------------
@@ -118,52 +125,84 @@ def _texts_of(turn: TranscriptTurn, role: Role) -> Iterator[str]:
 class ReplayReader:
     """Collects the turns of a replay, update by update.
 
-    The lines of a turn are dropped as soon as its prompt is one of the recorded prompts, because
-    only foreign turns need them.
+    The lines of a turn are dropped when it ends if the record has the same prompt and answer,
+    because only foreign turns need them.
     """
 
-    def __init__(self, recorded_prompts: Collection[str] = ()) -> None:
-        self.turns: list[ReplayedTurn] = []
-        self._recorded_prompts = recorded_prompts
+    def __init__(self, recorded: Sequence[RecordedTurn] = ()) -> None:
+        self._recorded: dict[str, list[str]] = {}
+        for turn in recorded:
+            self._recorded.setdefault(turn.prompt, []).append(turn.answer)
+        self._turns: list[ReplayedTurn] = []
         self._last_kind = ""
+        self._prompt_id: str | None = None
         self._answer: list[str] = []
-        self._is_held = False
-        """Whether the lines of the present turn are kept."""
+        self._held_bytes = 0
 
     def add(self, kind: str, line: bytes) -> None:
         """Add one update of the agent's history."""
         base = kind.removesuffix("_chunk")
-        if base != self._last_kind:
+        is_user = is_user_message(kind)
+        message_id = _message_id(line) if is_user else None
+        is_next = is_user and message_id != (self._prompt_id or message_id)
+        if base != self._last_kind or is_next:
             self._end_message()
             self._last_kind = base
-            if is_user_message(kind):
-                self.turns.append(ReplayedTurn())
-                self._is_held = True
-        if not self.turns:
-            self.turns.append(ReplayedTurn(has_prompt=False))
-        if is_user_message(kind):
-            self.turns[-1].prompt += _texts(line)
-        else:
-            self.turns[-1].has_output = True
-        if is_agent_message(kind):
+            if is_user:
+                self._end_turn()
+                self._turns.append(ReplayedTurn())
+                self._prompt_id = message_id
+        if not self._turns:
+            self._turns.append(ReplayedTurn(has_prompt=False))
+        turn = self._turns[-1]
+        if is_user:
+            turn.prompt += _texts(line)
+        elif is_agent_message(kind):
             self._answer += _texts(line)
-        if self._is_held:
-            self.turns[-1].lines.append(line)
+        if self._held_bytes + len(line) > _MAX_HELD_BYTES:
+            # A part of a turn must not be recorded as a whole one.
+            self._drop_lines(turn)
+        elif turn.lines or is_user:
+            turn.lines.append(line)
+            self._held_bytes += len(line)
 
-    def finish(self) -> list[ReplayedTurn]:
-        """Return the turns that the agent has replayed so far."""
-        self._end_message()
-        self._last_kind = ""
-        return self.turns
+    def snapshot(self) -> list[ReplayedTurn]:
+        """Return the turns that the agent has replayed so far. Reading can continue after it."""
+        if not self._turns:
+            return []
+        last = self._turns[-1]
+        answers = [*last.answers, *self._open_answer()]
+        return [*self._turns[:-1], replace(last, answers=answers, lines=list(last.lines))]
+
+    def _open_answer(self) -> list[str]:
+        answer = _squeeze("".join(self._answer))[:_ANSWER_HEAD]
+        return [answer] if answer else []
 
     def _end_message(self) -> None:
-        answer, self._answer = _head(_collapse("".join(self._answer))), []
-        if answer:
-            self.turns[-1].answers.append(answer)
-        if self._last_kind == "user_message":
-            turn = self.turns[-1]
-            if _collapse("".join(turn.prompt)) in self._recorded_prompts:
-                turn.lines, self._is_held = [], False
+        if self._answer:
+            self._turns[-1].answers += self._open_answer()
+            self._answer = []
+
+    def _end_turn(self) -> None:
+        if not self._turns:
+            return
+        turn = self._turns[-1]
+        answers = self._recorded.get(_collapse("".join(turn.prompt)), [])
+        if any(_agrees(answer, turn) for answer in answers):
+            self._drop_lines(turn)
+
+    def _drop_lines(self, turn: ReplayedTurn) -> None:
+        self._held_bytes -= sum(map(len, turn.lines))
+        turn.lines = []
+
+
+def _message_id(line: bytes) -> str | None:
+    return as_str(_update_in(line).get("messageId"))
+
+
+def _update_in(line: bytes) -> Json:
+    params = as_object((decode_object(line) or {}).get("params"))
+    return as_object(params.get("update"))
 
 
 def _texts(line: bytes) -> list[str]:
@@ -171,8 +210,7 @@ def _texts(line: bytes) -> list[str]:
     chunk = read_text_chunk(line)
     if chunk is not None:
         return [chunk.content.text]
-    params = as_object((decode_object(line) or {}).get("params"))
-    content = as_object(params.get("update")).get("content")
+    content = _update_in(line).get("content")
     blocks = as_array(content) or [content]
     return [text for block in blocks if (text := as_str(as_object(block).get("text")))]
 
@@ -180,37 +218,32 @@ def _texts(line: bytes) -> list[str]:
 # -- comparing ------------------------------------------------------------------------------
 
 
-def compare(recorded: Sequence[RecordedTurn], replayed: Iterable[ReplayedTurn]) -> MemoryReport:
+def compare(recorded: Sequence[RecordedTurn], replayed: Sequence[ReplayedTurn]) -> MemoryReport:
     """Compare a replay with the recorded turns. Both are in order."""
-    index = _RecordedIndex(recorded)
-    known: set[int] = set()
-    unanswered: set[int] = set()
-    foreign: list[tuple[int, ReplayedTurn]] = []
-    position = 0
-    for turn in replayed:
-        found = index.by_prompt(turn, position) or index.by_answer(turn, position)
-        before = recorded[position - 1] if position else None
-        if found:
-            known |= {recorded[i].number for i in found}
-            last = recorded[found[-1]]
-            if last.is_completed and last.answer and not turn.has_output:
-                unanswered.add(last.number)
-            position = found[-1] + 1
-        elif before is not None and _continues(before, turn):
-            # Some agents replay the results of tools as messages of the user.
-            unanswered.discard(before.number)
-        elif _may_be_foreign(turn):
-            foreign.append((before.number if before else 0, turn))
-    if not known.issuperset(turn.number for turn in recorded) or known != unanswered:
-        # A prompt alone does not show that the agent knows the answer. An agent that replays all
-        # prompts and no answer replays in this way.
-        known -= unanswered
+    if not recorded:
+        own = tuple((0, turn) for turn in replayed if _may_be_foreign(turn))
+        return MemoryReport(foreign=own)
+    replayed = [part for turn in replayed for part in _split_answers(turn)]
+    texts = [_PromptText(turn) for turn in replayed]
+    pairs = _align(recorded, texts)
+    known = _known_turns(recorded, replayed, pairs)
+    for index, place in pairs:
+        known |= _joined_prompts(recorded, index, texts[place], {i for i, _ in pairs})
     known |= _handed_over(recorded, known)
+    if not known:
+        return MemoryReport()
     return MemoryReport(
         known=frozenset(known),
-        missing=_missing(recorded, known) if known else (),
-        foreign=tuple(foreign) if known else (),
+        missing=_missing(recorded, known),
+        foreign=_foreign_turns(recorded, replayed, pairs),
     )
+
+
+def _split_answers(turn: ReplayedTurn) -> list[ReplayedTurn]:
+    """Return a part for each answer if the agent replays no prompts; otherwise the turn itself."""
+    if turn.has_prompt:
+        return [turn]
+    return [ReplayedTurn(has_prompt=False, answers=[answer]) for answer in turn.answers]
 
 
 def is_caught_up(recorded: Sequence[RecordedTurn], report: MemoryReport) -> bool:
@@ -243,79 +276,199 @@ def unsaved_turns(
     return list(takewhile(may_be_unsaved, reversed(prompted)))[::-1]
 
 
-class _RecordedIndex:
-    """Finds recorded turns by their texts, from a position on.
+class _PromptText:
+    """The text of a replayed prompt, and the answers that follow it."""
 
-    The time must not grow with the square of the turns, so a text that is not equal is searched for
-    in the next turns only.
+    def __init__(self, turn: ReplayedTurn) -> None:
+        joined = "".join(turn.prompt)
+        if len(joined) > 2 * _MAX_PROMPT:
+            joined = f"{joined[:_MAX_PROMPT]}\n{joined[-_MAX_PROMPT:]}"
+        own = _collapse(user_words(joined))
+        lines = [_collapse(joined), _collapse("\n".join(turn.prompt)[: 2 * _MAX_PROMPT]), own]
+        self.has_prompt = turn.has_prompt
+        self.turn = turn
+        self.whole = {line for line in lines if line} or {""}
+        """The texts that may be the whole prompt."""
+        chunks = {_collapse(chunk) for chunk in turn.prompt if len(chunk) <= _MAX_PROMPT}
+        self.parts = self.whole | {chunk for chunk in chunks if chunk}
+        self._carries_history = carries_history(joined)
+
+    def score(self, recorded: RecordedTurn, *, is_unique: bool) -> int:
+        """Return how much speaks for a match with a recorded turn; 0 excludes it."""
+        agrees = _agrees(recorded.answer, self.turn)
+        differs = not agrees and bool(recorded.answer) and bool(self.turn.answers)
+        if not self.has_prompt:
+            return 2 if agrees else 0
+        prompt, is_long = recorded.prompt, len(recorded.prompt) >= _MIN_PARTIAL
+        if prompt in self.parts:
+            lacks = bool(recorded.answer) and not self.turn.answers
+            return 5 if agrees else self._without_answer(differs, is_long or is_unique, lacks)
+        if prompt and any(_contains(text, prompt) for text in self.whole):
+            is_enough = is_long or (self._carries_history and self._ends_with(prompt))
+            return 4 if agrees else 2 * (is_enough and not differs) + (is_long and differs)
+        has_long_answer = any(len(answer) >= _MIN_PARTIAL for answer in self.turn.answers)
+        return 2 if agrees and has_long_answer else 0
+
+    @staticmethod
+    def _without_answer(differs: bool, is_telling: bool, lacks: bool) -> int:  # noqa: FBT001
+        if differs:
+            return 1 if is_telling else 0
+        return 3 - lacks
+
+    def _ends_with(self, prompt: str) -> bool:
+        return any(text.endswith(prompt) for text in self.whole)
+
+
+def _agrees(answer: str, turn: ReplayedTurn) -> bool:
+    """Return whether a replayed turn has a message of a recorded answer."""
+    return bool(answer) and any(head in answer for head in turn.answers)
+
+
+def _contains(text: str, part: str) -> bool:
+    """Return whether a text contains another one as whole words."""
+    at = text.find(part)
+    if at < 0:
+        return False
+    before, after = text[at - 1 : at], text[at + len(part) : at + len(part) + 1]
+    return not (before.isalnum() or after.isalnum())
+
+
+def _align(recorded: Sequence[RecordedTurn], texts: Sequence[_PromptText]) -> list[tuple[int, int]]:
+    """Return the matches with the highest total score, in order, as pairs of indexes."""
+    prompts = Counter(turn.prompt for turn in recorded)
+    repeated = Counter(part for text in texts for part in text.parts)
+    best = _PrefixMaximum(len(recorded))
+    for place, text in enumerate(texts):
+        found: list[tuple[int, int]] = []
+        for index in _candidates(recorded, texts, place):
+            turn = recorded[index]
+            is_unique = prompts[turn.prompt] == 1 and repeated[turn.prompt] == 1
+            score = text.score(turn, is_unique=is_unique)
+            if score:
+                found.append((index, score))
+        # All are looked up before any is added: a replayed turn matches one recorded turn.
+        ends = [(index, best.before(index).extended(index, place, score)) for index, score in found]
+        for index, end in ends:
+            best.add(index, end)
+    return best.before(len(recorded)).pairs()
+
+
+def _candidates(
+    recorded: Sequence[RecordedTurn], texts: Sequence[_PromptText], place: int
+) -> Iterable[int]:
+    """Return the indexes of the recorded turns that a replayed turn is compared with."""
+    count = len(recorded)
+    if count * len(texts) <= _MAX_PAIRS:
+        return range(count)
+    # The agent may lack the last turns, or may have removed the first ones.
+    near: set[int] = set()
+    for expected in (place, place + count - len(texts)):
+        near.update(range(max(0, expected - _WINDOW), min(count, expected + _WINDOW + 1)))
+    return sorted(near)
+
+
+class _Chain(Struct, frozen=True):
+    """A chain of matches, linked from its last one."""
+
+    total: int = 0
+    last: tuple[int, int] | None = None
+    former: "_Chain | None" = None
+
+    def extended(self, index: int, place: int, score: int) -> "_Chain":
+        return _Chain(self.total + score, (index, place), self)
+
+    def pairs(self) -> list[tuple[int, int]]:
+        found: list[tuple[int, int]] = []
+        chain: _Chain | None = self
+        while chain is not None and chain.last is not None:
+            found.append(chain.last)
+            chain = chain.former
+        return found[::-1]
+
+
+class _PrefixMaximum:
+    """The best chain that ends before an index (a Fenwick tree)."""
+
+    def __init__(self, size: int) -> None:
+        self._tree = [_Chain()] * (size + 1)
+
+    def add(self, index: int, chain: _Chain) -> None:
+        at = index + 1
+        while at < len(self._tree):
+            if chain.total > self._tree[at].total:
+                self._tree[at] = chain
+            at += at & -at
+
+    def before(self, index: int) -> _Chain:
+        best, at = _Chain(), index
+        while at > 0:
+            # Among equals the earliest wins: an agent that was killed lacks the last turns.
+            if self._tree[at].total >= best.total:
+                best = self._tree[at]
+            at -= at & -at
+        return best
+
+
+def _known_turns(
+    recorded: Sequence[RecordedTurn],
+    replayed: Sequence[ReplayedTurn],
+    pairs: Sequence[tuple[int, int]],
+) -> set[int]:
+    """Return the numbers of the matched turns of which the agent also knows the answer."""
+    ends = [*(place for _, place in pairs[1:]), len(replayed)][: len(pairs)]
+    known: set[int] = set()
+    for (index, place), end in zip(pairs, ends, strict=True):
+        turn = recorded[index]
+        # Some agents replay the results of tools as messages of the user, inside of the turn.
+        parts = replayed[place:end]
+        has_answer = bool(parts[0].answers) or any(_agrees(turn.answer, it) for it in parts)
+        if has_answer or not turn.answer or not turn.is_completed:
+            known.add(turn.number)
+    if not any(turn.answers for turn in replayed) and len(pairs) == len(recorded):
+        # The agent replays prompts only, and all of them.
+        return {turn.number for turn in recorded}
+    return known
+
+
+def _joined_prompts(
+    recorded: Sequence[RecordedTurn], index: int, text: _PromptText, matched: Collection[int]
+) -> set[int]:
+    """Return the turns beside a match whose prompts the agent has joined to it.
+
+    Agents join prompts that no answer separates.
     """
-
-    def __init__(self, recorded: Sequence[RecordedTurn]) -> None:
-        self._recorded = recorded
-        self._prompts = _positions(turn.prompt for turn in recorded)
-        self._answers = _positions(turn.answer for turn in recorded)
-
-    def by_prompt(self, turn: ReplayedTurn, position: int) -> list[int]:
-        """Return the indexes of the recorded turns whose prompts a replayed turn has.
-
-        They are several if no answer stood between the prompts, and the agent joins them.
-        """
-        if not turn.has_prompt:
-            return []
-        text = _PromptText(turn.prompt)
-        first = self._first_prompt(text, position)
-        if first is None:
-            return []
-        found = [first]
-        for index in range(first + 1, len(self._recorded)):
-            prompt = self._recorded[index].prompt
-            is_another = all(prompt != self._recorded[i].prompt for i in found)
-            is_joined = not text.is_equal(self._recorded[first].prompt) and is_another
-            if not is_joined or not text.contains(prompt):
-                break
-            found.append(index)
-        return found
-
-    def _first_prompt(self, text: "_PromptText", position: int) -> int | None:
-        equal = [
-            index
-            for part in text.parts
-            if (index := _next_position(self._prompts, part, position)) is not None
-        ]
-        end = min(position + _WINDOW, len(self._recorded), *equal)
-        near = range(position, end)
-        partial = next((i for i in near if text.contains(self._recorded[i].prompt)), None)
-        return partial if partial is not None else min(equal, default=None)
-
-    def by_answer(self, turn: ReplayedTurn, position: int) -> list[int]:
-        """Return the indexes of the recorded turns whose answers a replayed turn has."""
-        found: list[int] = []
-        for answer in turn.answers:
-            if turn.has_prompt and len(answer) < _MIN_PARTIAL:
-                continue
-            index = _next_position(self._answers, answer, position)
-            if index is not None:
-                found.append(index)
-                position = index + 1
-        return found
+    whole, prompt = max(text.whole, key=len), recorded[index].prompt
+    before, _, after = whole.rpartition(prompt) if prompt else ("", "", "")
+    joined: set[int] = set()
+    for neighbour in range(index - 1, -1, -1):
+        turn = recorded[neighbour]
+        if neighbour in matched or turn.answer or not turn.prompt or turn.prompt not in before:
+            break
+        before = before.rpartition(turn.prompt)[0]
+        joined.add(turn.number)
+    for neighbour in range(index + 1, len(recorded)):
+        turn = recorded[neighbour]
+        if neighbour in matched or turn.answer or not turn.prompt or turn.prompt not in after:
+            break
+        after = after.partition(turn.prompt)[2]
+        joined.add(turn.number)
+    return joined
 
 
-def _positions(texts: Iterable[str]) -> dict[str, list[int]]:
-    positions: dict[str, list[int]] = {}
-    for index, text in enumerate(texts):
-        positions.setdefault(text, []).append(index)
-    return positions
-
-
-def _next_position(positions: dict[str, list[int]], text: str, start: int) -> int | None:
-    found = positions.get(text, [])
-    at = bisect_left(found, start)
-    return found[at] if at < len(found) else None
-
-
-def _continues(before: RecordedTurn, turn: ReplayedTurn) -> bool:
-    """Return whether a replayed turn is a further part of the recorded turn before it."""
-    return any(answer and answer in before.text for answer in turn.answers)
+def _foreign_turns(
+    recorded: Sequence[RecordedTurn],
+    replayed: Sequence[ReplayedTurn],
+    pairs: Sequence[tuple[int, int]],
+) -> tuple[tuple[int, ReplayedTurn], ...]:
+    matched = {place: index for index, place in pairs}
+    foreign: list[tuple[int, ReplayedTurn]] = []
+    before: RecordedTurn | None = None
+    for place, turn in enumerate(replayed):
+        if place in matched:
+            before = recorded[matched[place]]
+        elif before is not None and _may_be_foreign(turn) and not _agrees(before.answer, turn):
+            foreign.append((before.number, turn))
+    return tuple(foreign)
 
 
 def _may_be_foreign(turn: ReplayedTurn) -> bool:
@@ -324,7 +477,7 @@ def _may_be_foreign(turn: ReplayedTurn) -> bool:
     Agents also replay hidden context and remarks as user messages. Those have no answer.
     """
     is_ours = carries_history("".join(turn.prompt))
-    return turn.has_prompt and bool(turn.answers) and any(turn.prompt) and not is_ours
+    return bool(turn.lines) and bool(turn.answers) and any(turn.prompt) and not is_ours
 
 
 def _handed_over(recorded: Sequence[RecordedTurn], known: Collection[int]) -> set[int]:
@@ -352,34 +505,9 @@ def _missing(recorded: Sequence[RecordedTurn], known: Collection[int]) -> tuple[
     return (*missing, *gap)
 
 
-class _PromptText:
-    """The text of a replayed prompt."""
-
-    def __init__(self, chunks: list[str]) -> None:
-        lines = [line for chunk in chunks for line in chunk.splitlines()]
-        joined = "".join(chunks)
-        self._variants = tuple(map(_collapse, (joined, "\n".join(chunks), user_words(joined))))
-        parts = {*map(_collapse, chunks), *map(_collapse, lines), *self._variants}
-        self.parts = parts - {""} or {""}
-        """The texts that may be a whole prompt. A prompt without text has only the empty one."""
-
-    def is_equal(self, prompt: str) -> bool:
-        """Return whether a recorded prompt is the whole text."""
-        return prompt in self._variants
-
-    def contains(self, prompt: str) -> bool:
-        """Return whether a recorded prompt is the whole text, or a part that is recognisable."""
-        if prompt in self.parts:
-            return True
-        if len(prompt) >= _MIN_PARTIAL:
-            return any(prompt in variant for variant in self._variants)
-        joined = self._variants[0]
-        return bool(prompt) and carries_history(joined) and joined.endswith(prompt)
-
-
 def _collapse(text: str) -> str:
     return " ".join(text.split())
 
 
-def _head(text: str) -> str:
-    return text[:_HEAD].rstrip()
+def _squeeze(text: str) -> str:
+    return "".join(text.split())

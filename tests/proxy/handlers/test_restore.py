@@ -60,7 +60,7 @@ def test_a_load_that_replays_late_is_believed() -> None:
     resume(pair)
     pair.reply("rekindle-1", {})
     pair.wait(0.1)
-    pair.update("s1", "user_message_chunk", content=TEXT)
+    pair.update("s1", "user_message_chunk", content={"type": "text", "text": "Hello 0"})
     pair.update("s1", "agent_message_chunk", content=TEXT)
     for _ in range(6):
         sent = pair.wait(0.1)

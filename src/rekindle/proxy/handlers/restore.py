@@ -38,7 +38,9 @@ from rekindle.proxy.flow import (
     AcquireLease,
     AgentReply,
     CallAgent,
+    ExtendSession,
     GetAgentTraits,
+    GetSession,
     LoadTranscript,
     Pause,
     ReadEntries,
@@ -66,6 +68,7 @@ RESTORE_TIMEOUT_US = 60_000_000
 _POLL_US = 100_000
 _QUIET_POLLS = 10
 _QUIET_POLLS_AFTER_LATE = 5
+_QUIET_POLLS_OF_SILENT = 2
 _MAX_POLLS = 100
 _LIST_TIMEOUT_US = 2_000_000
 _MAX_LIST_PAGES = 20
@@ -115,6 +118,7 @@ def restore(
     live.title.restored(session.title, is_locked=has_locked_title(session))
     live.updates.discard_history()
     live.memory.advance("restore")
+    reminder = ""
     try:
         transcript: Transcript = yield LoadTranscript(session.id)
         turns = recorded_turns(transcript.turns)
@@ -126,6 +130,8 @@ def restore(
             live.title.lock()
         else:
             how, answer = Restored.NATIVE, native.answer
+            # The report has the numbers of the turns before any foreign turn is recorded.
+            reminder = _reminder(conn, session, live, native, transcript)
             if native.report.foreign:
                 transcript = yield from _record_foreign_turns(conn, session, native, transcript)
         # A restored agent starts with its defaults, which may have more rights than before.
@@ -136,10 +142,7 @@ def restore(
         live.memory.advance("restore_failed")
         raise
     missing = native.report.missing if native is not None else ()
-    live.handover.require(
-        history=native is None and session.turns > 0,
-        reminder="" if native is None else _reminder(conn, session, native, transcript),
-    )
+    live.handover.require(history=native is None and session.turns > 0, reminder=reminder)
     if native is not None and native.is_verified and not missing:
         yield RecordChanges([AgentSaved(session_id=session.id, at_us=conn.at_us)])
     live.suffixed = SuffixedIds(transcript.retired_ids, transcript.suffix)
@@ -179,7 +182,7 @@ def _restore_natively(
     conn.bind(session.id, agent_id)
     must_compare = session.turns > 0 and (is_load or not session.is_saved_by_agent)
     for method, replays in _rungs(conn, must_compare=must_compare):
-        reader = ReplayReader({turn.prompt for turn in turns}) if replays else None
+        reader = ReplayReader(turns) if replays else None
         live.updates.expect_replay(UpdatePolicy.DISCARD, reader)
         params = {"sessionId": agent_id, **setup_for_agent(conn, method, live.setup)}
         if replays and method == methods.RESUME:
@@ -225,20 +228,27 @@ def _judge_load(
     A load without a replay is believed if the agent lists the session, and its load was never seen
     to replay one. Each result is remembered for the release of the agent.
     """
-    release = conn.agent.identity.release
-    traits: frozenset[AgentTrait] = yield GetAgentTraits(release)
-    polls = 0 if AgentTrait.LOADS_SILENTLY in traits else _QUIET_POLLS
-    is_believed: bool = yield from wait_for_replay(live, session.turns, turns, max_quiet=polls)
-    report = compare(turns, reader.finish())
-    if report.known:
+    agent = conn.agent.identity
+    # Different agents without a name may have the same program.
+    release = agent.release if agent.name is not None else None
+    traits: frozenset[AgentTrait] = frozenset()
+    if release is not None:
+        traits = yield GetAgentTraits(release)
+    is_silent = AgentTrait.LOADS_SILENTLY in traits and AgentTrait.REPLAYS not in traits
+    polls = _QUIET_POLLS_OF_SILENT if is_silent else _QUIET_POLLS
+    yield from wait_for_replay(live, session.turns, turns, max_quiet=polls)
+    replayed = reader.snapshot()
+    report = compare(turns, replayed)
+    if report.known or (not turns and report.foreign):
         trait = AgentTrait.REPLAYS
-    elif is_believed:
-        return report
-    elif not turns or AgentTrait.REPLAYS in traits or not (yield from is_listed(conn, live)):
+    elif not turns or replayed or AgentTrait.REPLAYS in traits:
+        # The replay is of another session, or the agent has lost this one.
+        return None
+    elif not (yield from is_listed(conn, live)):
         return None
     else:
         trait = AgentTrait.LOADS_SILENTLY
-    if trait not in traits:
+    if release is not None and trait not in traits:
         observed = AgentObserved(
             session_id=session.id, at_us=conn.at_us, release=release, trait=trait
         )
@@ -321,7 +331,7 @@ def _is_whole(live: LiveSession, turn_count: int, turns: Sequence[RecordedTurn])
     reader = live.updates.reader
     if reader is None:
         return covers
-    report = compare(turns, reader.finish())
+    report = compare(turns, reader.snapshot())
     return is_caught_up(turns, report) if report.known else covers
 
 
@@ -331,7 +341,8 @@ def _record_foreign_turns(
     """Record the turns that only the agent has, in their place; return the new transcript.
 
     A session that was imported keeps the entries of its file as they are, so only turns that
-    follow all others are added to it.
+    follow all others are added to it. If the store cannot take the turns now, they are recorded
+    with the next load: a rewrite must not wait in a buffer that may lose entries.
     """
     placed = [(place_after(transcript, after), turn) for after, turn in native.report.foreign]
     earlier = [(place, turn) for place, turn in placed if place is not None]
@@ -341,14 +352,14 @@ def _record_foreign_turns(
         protocol=conn.agent.capabilities.protocol,
         at_us=conn.at_us,
     )
+    now: Session | None = yield GetSession(session.id)
     changes: list[Change] = []
     if earlier and not session.is_imported:
         entries: list[Entry] = yield ReadEntries(session.id, earlier[0][0] - 1)
         changes += recorder.insert(earlier, entries)
     changes += recorder.append([turn for place, turn in placed if place is None])
-    if not changes:
+    if now is None or not changes or not (yield ExtendSession(session.id, now.last_seq, changes)):
         return transcript
-    yield RecordChanges(changes)
     return (yield LoadTranscript(session.id))
 
 
@@ -447,7 +458,11 @@ def has_locked_title(session: Session) -> bool:
 
 
 def _reminder(
-    conn: ConnectionState, session: Session, native: _NativeMemory, transcript: Transcript
+    conn: ConnectionState,
+    session: Session,
+    live: LiveSession,
+    native: _NativeMemory,
+    transcript: Transcript,
 ) -> str:
     """Return the text with the turns that a natively restored agent lacks, or may lack."""
     if not conn.settings.may_hand_over:
@@ -457,9 +472,7 @@ def _reminder(
         return missing_turns_text(transcript, native.report.missing, budget)
     if session.is_saved_by_agent:
         return ""
-    turns = unsaved_turns(
-        transcript.turns, saved=session.saved_turns, exit_us=conn.agent.last_exit_us
-    )
+    turns = unsaved_turns(transcript.turns, saved=session.saved_turns, exit_us=live.memory.exit_us)
     return reminder_text(transcript, turns, budget)
 
 
