@@ -81,6 +81,13 @@ def test_copies_of_a_session_with_work_of_its_own_are_not_counted_together() -> 
     ("update", "is_certain"),
     [
         ({"sessionUpdate": KIND, "content": {"type": "text", "text": "Done."}}, False),
+        (
+            {
+                "sessionUpdate": KIND,
+                "content": {"type": "text", "text": "Run the tests, ok?"},
+            },
+            True,
+        ),
         ({"sessionUpdate": KIND, "content": {"type": "text", "text": "Done. " * 20}}, True),
         ({"sessionUpdate": "tool_call", "toolCallId": "1", "title": "Read"}, False),
         ({"sessionUpdate": "tool_call", "toolCallId": "call_4f0c1e2d", "title": "Read"}, True),
@@ -90,7 +97,8 @@ def test_copies_of_a_session_with_work_of_its_own_are_not_counted_together() -> 
 def test_a_long_copy_or_one_with_an_id_is_certain(
     update: dict[str, Any], *, is_certain: bool
 ) -> None:
-    copy = encode({"jsonrpc": "2.0", "params": {"sessionId": "a2", "update": update}})
+    params = {"sessionId": "a2", "update": update}
+    copy = encode({"jsonrpc": "2.0", "method": "session/update", "params": params})
     assert LeakGuard().note_copy(TWO, copy) == is_certain
 
 

@@ -34,8 +34,8 @@ from rekindle.proxy.live_session import LiveSession
 
 HOLD_US = 100_000
 """The longest time for which an update is held. A copy follows its original at once."""
-_MIN_LENGTH = 200
-"""The length of a line that two sessions do not send by chance. An empty chunk has about 150."""
+_MIN_LENGTH = 165
+"""The length of a line that two sessions do not send by chance. A chunk of no text has 150."""
 _MIN_ID = 8
 """The length of an id that is not a mere number."""
 _ID_FIELDS = ("toolCallId", "messageId")
