@@ -14,7 +14,7 @@ from rekindle.acp.jsonrpc import (
 from rekindle.acp.rewrite import MESSAGE_ID, with_id, with_session_id, with_suffixed_ids
 from rekindle.acp.translate.endings import ending_to_v1
 from rekindle.jsonvalue import as_object, as_str, decode_object, encode, without
-from rekindle.model import UNKNOWN_TO_AGENT, Opened
+from rekindle.model import UNKNOWN_TO_AGENT, AgentObserved, AgentTrait, Opened
 from rekindle.proxy.chunk_fast_path import ChunkFastPath
 from rekindle.proxy.flow_scheduler import FlowScheduler
 from rekindle.proxy.journal import update_in
@@ -115,6 +115,7 @@ class AgentMessages:
         policy = live.updates.policy
         if is_history:
             live.updates.add_history(kind, line)
+            self._note_late_replay(live, kind)
         if live.is_closed or (is_history and policy is UpdatePolicy.DISCARD):
             return
         if live.memory.is_in_transition and self._is_held_back(live, kind, line):
@@ -122,6 +123,19 @@ class AgentMessages:
         if is_history and policy is UpdatePolicy.FORWARD and self._may_be_leaked(live, kind, line):
             return
         self._accept_update(live, kind, line)
+
+    def _note_late_replay(self, live: LiveSession, kind: str) -> None:
+        """Record that an agent replays after all, later than a restore has waited for it."""
+        release = live.updates.silent_release
+        if release is not None and update_kinds.is_user_message(kind):
+            live.updates.silent_release = None
+            observed = AgentObserved(
+                session_id=live.id,
+                at_us=self._conn.at_us,
+                release=release,
+                trait=AgentTrait.REPLAYS,
+            )
+            self._journal.record_changes([observed])
 
     def _accept_update(self, live: LiveSession, kind: str, line: bytes) -> None:
         """Record and forward an update."""

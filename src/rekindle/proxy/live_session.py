@@ -183,10 +183,12 @@ class UpdateGate(Struct):
     stats: ReplayStats = field(default_factory=ReplayStats)
     reader: ReplayReader | None = None
     """Collects the replay that is compared with the record."""
+    silent_release: str | None = None
+    """The release of an agent whose load has replayed nothing. A later replay corrects that."""
 
     def expect_replay(self, policy: UpdatePolicy, reader: ReplayReader | None = None) -> None:
         """Apply a policy to the history that the agent may replay now, and count it from zero."""
-        self.policy, self.reader = policy, reader
+        self.policy, self.reader, self.silent_release = policy, reader, None
         self.stats = ReplayStats()
 
     def add_history(self, kind: str, line: bytes) -> None:
@@ -201,7 +203,7 @@ class UpdateGate(Struct):
 
     def prompt_forwarded(self) -> None:
         """Forward updates again: they belong to the turn of the prompt."""
-        self.policy, self.reader = UpdatePolicy.FORWARD, None
+        self.policy, self.reader, self.silent_release = UpdatePolicy.FORWARD, None, None
 
 
 # -- handover -------------------------------------------------------------------------------

@@ -248,6 +248,7 @@ def _judge_load(
         return None
     else:
         trait = AgentTrait.LOADS_SILENTLY
+        live.updates.silent_release = release
     if release is not None and trait not in traits:
         observed = AgentObserved(
             session_id=session.id, at_us=conn.at_us, release=release, trait=trait
