@@ -135,7 +135,7 @@ def remove_folder(tmp_path: Path) -> Callable[[], None]:
     return remove
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @every_command
 def test_removed_current_folder_causes_no_traceback(
     environ: dict[str, str], command: str, remove_folder: Callable[[], None]
@@ -205,7 +205,7 @@ STORES: dict[str, Callable[[Path], AbstractContextManager[None]]] = {
 }
 
 
-@pytest.mark.one_of(4)
+@pytest.mark.one_of(8)
 @every_command
 @pytest.mark.parametrize("state", STORES)
 def test_any_state_of_the_store_causes_no_traceback(
@@ -216,7 +216,7 @@ def test_any_state_of_the_store_causes_no_traceback(
     assert code == 0 or output.startswith(("rekindle: ", "usage: ")) or command == "doctor"
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @every_command
 def test_missing_store_causes_no_traceback(environ: dict[str, str], command: str) -> None:
     environ["REKINDLE_STORE"] = ""
@@ -253,7 +253,7 @@ def test_invalid_id_causes_no_traceback(
     assert "\x1b" not in output
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @every_command
 def test_closed_streams_cause_no_traceback(environ: dict[str, str], command: str) -> None:
     def close() -> None:
@@ -262,7 +262,7 @@ def test_closed_streams_cause_no_traceback(environ: dict[str, str], command: str
     run(environ, command, *arguments_for(command, "ses_1"), before=close)
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @every_command
 def test_closed_pipe_causes_no_traceback(environ: dict[str, str], command: str) -> None:
     reading, writing = os.pipe()
@@ -274,7 +274,7 @@ def test_closed_pipe_causes_no_traceback(environ: dict[str, str], command: str) 
         os.close(writing)
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @every_command
 def test_full_disk_causes_no_traceback(environ: dict[str, str], command: str) -> None:

@@ -85,7 +85,7 @@ def test_every_imitated_agent_has_expectations() -> None:
     assert FAILS.keys() == AGENTS.keys()
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("name", AGENTS)
 def test_bare_agent_fails_the_expected_requirements(name: str, tmp_path: Path) -> None:
     report = check(
@@ -99,7 +99,7 @@ def test_bare_agent_fails_the_expected_requirements(name: str, tmp_path: Path) -
     assert failed(report) == FAILS[name] | FAILED_BY_ALL, describe_failures(report)
 
 
-@pytest.mark.one_of(1 if RUNS_ALL else 2)
+@pytest.mark.one_of(1 if RUNS_ALL else 3)
 @pytest.mark.parametrize(("name", "protocol"), sorted(BEHIND))
 def test_rekindle_passes_in_front_of_every_agent(name: str, protocol: int, tmp_path: Path) -> None:
     # Without --strict, Rekindle forwards every line, even a banner.
@@ -134,7 +134,7 @@ def test_example_agent_passes(form: str, tmp_path: Path) -> None:
     assert unchecked(report) <= {"greeting", "session", "roots"}
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize(
     ("protocol", "options"),
     [

@@ -36,6 +36,11 @@ EPISODES = [
     ("damage to a store in use", 1),
     ("endurance", 1),
 ]
+SLOW = {
+    ("imports that are killed", 1),
+    ("kills while something waits", 1),
+    ("endurance", 1),
+}
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +50,13 @@ def fork_server() -> Iterator[ForkServer]:
     made.close()
 
 
-@pytest.mark.parametrize(("kind", "seed"), EPISODES)
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    [
+        pytest.param(*episode, marks=[pytest.mark.slow] if episode in SLOW else [])
+        for episode in EPISODES
+    ],
+)
 def test_nothing_is_lost(fork_server: ForkServer, tmp_path: Path, kind: str, seed: int) -> None:
     outcome = run(seed, 0, tmp_path, fork_server, kind)
     assert outcome.violation is None, report.failure(outcome, tmp_path)

@@ -75,6 +75,7 @@ def scenario_of(folder: Path, *traits: str) -> Generator[MemoryScenario, None, N
         yield MemoryScenario(workspace, start, received, folder / "traffic", print)
 
 
+@pytest.mark.slow
 def test_agent_that_saves_each_turn_is_restored_natively(tmp_path: Path) -> None:
     with scenario_of(tmp_path, "load", "resume") as scenario:
         scenario.run(["turn", "answer"])
@@ -124,6 +125,7 @@ def test_tap_forwards_both_directions_and_the_exit_code(code: int, tmp_path: Pat
     assert log.read_text(encoding="utf-8") == "> one\n< ONE\n"
 
 
+@pytest.mark.slow
 def test_turns_that_an_agent_has_not_saved_are_sent_once(tmp_path: Path) -> None:
     # It saves at a clean exit: the first two turns, but not the two before the kill.
     with scenario_of(tmp_path, "load", "resume", "late") as scenario:

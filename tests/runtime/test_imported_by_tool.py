@@ -22,6 +22,9 @@ INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
 FORGETFUL = (*EXAMPLE_AGENT, "--offer", "none")
 
 
+pytestmark = pytest.mark.one_of(2)
+
+
 @pytest.fixture(params=TOOLS, ids=lambda it: it.tool)
 def made(request: pytest.FixtureRequest, tmp_path: Path) -> ToolSessionFile:
     return request.param(tmp_path)

@@ -407,6 +407,7 @@ def test_a_session_continues_after_its_recovered_entries(start: Start, store_pat
     assert len(reports(store_path)) == 1
 
 
+@pytest.mark.slow
 def test_leaving_during_recovery_names_the_pending_file(start: Start, damaged: Path) -> None:
     with recovery_blocked(damaged):
         client = start(*EXAMPLE_AGENT)

@@ -54,7 +54,7 @@ def run_client(client: str, agent: tuple[str | Path, ...], folder: Path) -> None
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @pytest.mark.usefixtures("sdk")
 @pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS.keys())
 def test_v1_client_of_the_typescript_sdk(agent: tuple[str, ...], tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ RUNS_ALL = os.environ.get("REKINDLE_SDKS") == "all"
 PAIRS = ALL if RUNS_ALL else SOME
 
 
-@pytest.mark.one_of(1 if RUNS_ALL else 2)
+@pytest.mark.one_of(1 if RUNS_ALL else 3)
 @pytest.mark.parametrize(("client", "agent", "lifecycle"), PAIRS)
 def test_sdk_client_with_sdk_agent(
     client: str, agent: str, lifecycle: str, tmp_path: Path, request: pytest.FixtureRequest

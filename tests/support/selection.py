@@ -23,12 +23,17 @@ def some_of(cases: range) -> range:
 
 
 def deselected_cases(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Return the cases to deselect: of a test marked `one_of(n)`, only every n-th case runs."""
+    """Return the cases to deselect, unless every test runs.
+
+    A test marked `slow` does not run. Of a test marked `one_of(n)`, only every n-th case runs.
+    """
+    if is_everything():
+        return []
     seen: dict[str, int] = {}
-    deselected: list[pytest.Item] = []
+    deselected = [item for item in items if item.get_closest_marker("slow") is not None]
     for item in items:
         mark = item.get_closest_marker("one_of")
-        if mark is not None and not is_everything():
+        if mark is not None:
             name = item.nodeid.partition("[")[0]
             seen[name] = seen.get(name, -1) + 1
             if seen[name] % mark.args[0]:

@@ -89,7 +89,7 @@ def test_commands_are_offered_except_hidden_ones(environ: dict[str, str]) -> Non
     assert candidates(environ, "--", "sho") == ["words", f"show\t{COMMANDS['show']}"]
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_of_every_command_is_offered(environ: dict[str, str], command: str) -> None:
     kind, offered = complete(environ, command, "--")
@@ -101,6 +101,7 @@ def test_every_option_of_every_command_is_offered(environ: dict[str, str], comma
     assert (kind, offered) == ("words", listed)
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize(
     ("arguments", "kind", "offered"),
     [

@@ -277,6 +277,7 @@ def test_source_code_stays_readable() -> None:
     }
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize(
     "piece",
     [
