@@ -45,12 +45,12 @@ class Client:
         self.session_id = self._call("session/new", params)["sessionId"]
 
     def begin(self, *, is_named: bool) -> None:
-        """Run a first turn, after which Rekindle sends the session's title."""
+        """Run a first turn. Rekindle sends the session's title before the answer."""
         self._prompt("stream chunks 0 0")
         data = b""
         while data.count(b"\n") < 1 + is_named:
             data += self._read(_READ_SIZE)
-        answer, *rest = data.splitlines()
+        *rest, answer = data.splitlines()
         if b"end_turn" not in answer or any(b"session_info_update" not in line for line in rest):
             raise WrongResult(f"not the lines of a first turn: {data!r}")
 

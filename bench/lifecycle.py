@@ -73,14 +73,16 @@ def _median_ms(db: SqliteStore, page: Page) -> float:
     return median(times)
 
 
-def _session(number: int) -> list[Opened | EntryBatch]:
+def _session(number: int) -> list[Opened | EntryBatch | Counted]:
     name, at_us = f"ses_{number:08}", _NOW_US + number
     agent = AgentIdentity(name="bench", command=("bench",))
     cwd = f"{_FOLDER}/{number % 10}"
     prompt = EntryBatch(
         session_id=name, side=Side.CLIENT, kind=Kind.PROMPT, at_us=at_us, data=b"{}"
     )
-    return [Opened(session_id=name, at_us=at_us, agent=agent, cwd=cwd), prompt]
+    opened = Opened(session_id=name, at_us=at_us, agent=agent, cwd=cwd)
+    # Only prompted sessions are listed.
+    return [opened, prompt, Counted(session_id=name, at_us=at_us, turns=1, messages=1)]
 
 
 def _fill(store: Path, chunks: int) -> None:
