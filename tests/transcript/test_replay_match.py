@@ -484,3 +484,31 @@ def test_a_prompt_behind_a_handover_of_an_earlier_release_is_known() -> None:
     history = f"{opening} Do not answer the record itself.\n\n"
     recorded = [turn(1, "One", "First."), turn(2, "Go", carries_history=True)]
     assert report(recorded, user(f"{history}User: One\n\nGo"), agent("ok")).known == {1, 2}
+
+
+def recorded_turn(prompt: str, *messages: str) -> TranscriptTurn:
+    """Return a recorded turn; the chunks of the agent's messages have 50 characters."""
+    said = TranscriptMessage(role=Role.USER, seq=1, at_us=1)
+    said.add_text(prompt)
+    items = [said]
+    for number, text in enumerate(messages):
+        answer = TranscriptMessage(role=Role.AGENT, seq=number + 2, at_us=1)
+        for begin in range(0, len(text), 50):
+            answer.add_text(text[begin : begin + 50])
+        items.append(answer)
+    return TranscriptTurn(number=1, at_us=1, items=items)
+
+
+def test_a_long_prompt_is_known_by_its_beginning_and_its_end() -> None:
+    prompt = " ".join(f"line {number}" for number in range(10_000))
+    recorded = recorded_turns([recorded_turn(prompt, "Yes")])
+    assert len(recorded[0].prompt) < 33_000
+    assert report(recorded, user(prompt), agent("Yes")).known == {1}
+    assert report(recorded, user(prompt[:-4] + "1234"), agent("No")).known == frozenset()
+
+
+def test_each_message_of_an_answer_is_known_by_its_beginning() -> None:
+    first, second = "a" * 100_000, "The tests pass now. " * 5_000
+    recorded = recorded_turns([recorded_turn("Go on", first, second)])
+    assert len(recorded[0].answer) <= 2 * 16_000
+    assert report(recorded, agent(second)).known == {1}

@@ -20,7 +20,7 @@ without Rekindle. Before the first match, agents replay summaries and context.
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -43,6 +43,9 @@ _MIN_PARTIAL = 24
 _ANSWER_HEAD = 120
 _MAX_PROMPT = 16_000
 """Longer prompts are compared by their beginning and their end."""
+_MAX_ANSWER = 4_000
+_MAX_PIECES = 4
+"""An agent may divide a message. Its parts are recognised in the first pieces of the message."""
 _MAX_HELD_BYTES = 32 * 1024 * 1024
 """The limit for the lines of replayed turns. Turns beyond it cannot be recorded."""
 _MAX_PAIRS = 10_000
@@ -60,7 +63,7 @@ class RecordedTurn(Struct, frozen=True, kw_only=True):
     prompt: str
     """The text of the prompt, with single spaces."""
     answer: str = ""
-    """All messages of the agent, without white space."""
+    """The beginnings of the agent's messages, without white space."""
     is_completed: bool = True
     """Whether the agent ended the turn by itself."""
     carries_history: bool = False
@@ -102,21 +105,29 @@ def recorded_turns(turns: Iterable[TranscriptTurn]) -> list[RecordedTurn]:
     return [
         RecordedTurn(
             number=turn.number,
-            prompt=_collapse(prompt),
-            answer=_squeeze("".join(_texts_of(turn, Role.AGENT))),
+            prompt=_collapse(_shortened(prompt)),
+            answer=_squeeze("".join(_beginnings(turn))),
             is_completed=not turn.was_cut_off and turn.stop_reason != "cancelled",
             carries_history=any(isinstance(it, HandoverItem | ReminderItem) for it in turn.items),
             precedes_opening=turn.precedes_opening,
         )
         for turn in turns
-        for prompt in list(_texts_of(turn, Role.USER))[:1]
+        for prompt in list(_prompts(turn))[:1]
     ]
 
 
-def _texts_of(turn: TranscriptTurn, role: Role) -> Iterator[str]:
+def _prompts(turn: TranscriptTurn) -> Iterator[str]:
     for item in turn.items:
-        if isinstance(item, TranscriptMessage) and item.role is role:
+        if isinstance(item, TranscriptMessage) and item.role is Role.USER:
             yield "\n".join(as_str(block.get("text")) or "" for block in item.blocks)
+
+
+def _beginnings(turn: TranscriptTurn) -> Iterator[str]:
+    """Yield the beginning of each message of the agent. A long one is not joined for that."""
+    for item in turn.items:
+        if isinstance(item, TranscriptMessage) and item.role is Role.AGENT:
+            pieces = islice(item.pieces(_MAX_ANSWER), _MAX_PIECES)
+            yield "".join(as_str(piece.get("text")) or "" for piece in pieces)
 
 
 # -- reading a replay -----------------------------------------------------------------------
@@ -187,7 +198,8 @@ class ReplayReader:
         if not self._turns:
             return
         turn = self._turns[-1]
-        answers = self._recorded.get(_collapse("".join(turn.prompt)), [])
+        prompt = _collapse(_shortened("".join(turn.prompt)))
+        answers = self._recorded.get(prompt, [])
         if any(_agrees(answer, turn) for answer in answers):
             self._drop_lines(turn)
 
@@ -272,7 +284,7 @@ def unsaved_turns(
         is_recent = (last_us or 0) - (turn.ended_us or 0) < _SAVE_US
         return turn.number > saved and (turn.was_cut_off or is_recent)
 
-    prompted = [turn for turn in turns if any(_texts_of(turn, Role.USER))]
+    prompted = [turn for turn in turns if any(_prompts(turn))]
     return list(takewhile(may_be_unsaved, reversed(prompted)))[::-1]
 
 
@@ -280,9 +292,7 @@ class _PromptText:
     """The text of a replayed prompt, and the answers that follow it."""
 
     def __init__(self, turn: ReplayedTurn) -> None:
-        joined = "".join(turn.prompt)
-        if len(joined) > 2 * _MAX_PROMPT:
-            joined = f"{joined[:_MAX_PROMPT]}\n{joined[-_MAX_PROMPT:]}"
+        joined = _shortened("".join(turn.prompt))
         own = _collapse(user_words(joined))
         lines = [_collapse(joined), _collapse("\n".join(turn.prompt)[: 2 * _MAX_PROMPT]), own]
         self.has_prompt = turn.has_prompt
@@ -503,6 +513,13 @@ def _missing(recorded: Sequence[RecordedTurn], known: Collection[int]) -> tuple[
             missing += gap
             gap = []
     return (*missing, *gap)
+
+
+def _shortened(prompt: str) -> str:
+    """Return the beginning and the end of a long prompt."""
+    if len(prompt) <= 2 * _MAX_PROMPT:
+        return prompt
+    return f"{prompt[:_MAX_PROMPT]}\n{prompt[-_MAX_PROMPT:]}"
 
 
 def _collapse(text: str) -> str:

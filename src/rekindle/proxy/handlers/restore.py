@@ -121,9 +121,8 @@ def restore(
     reminder = ""
     try:
         transcript: Transcript = yield LoadTranscript(session.id)
-        turns = recorded_turns(transcript.turns)
         native: _NativeMemory | None = yield from _restore_natively(
-            conn, session, live, turns, is_load=is_load
+            conn, session, live, transcript, is_load=is_load
         )
         if native is None:
             how, answer = Restored.HANDOVER, (yield from _begin_again(conn, session, live))
@@ -170,7 +169,7 @@ def _restore_natively(
     conn: ConnectionState,
     session: Session,
     live: LiveSession,
-    turns: Sequence[RecordedTurn],
+    transcript: Transcript,
     *,
     is_load: bool,
 ) -> SubFlow:
@@ -180,6 +179,7 @@ def _restore_natively(
     if not is_possible or not conn.sessions.is_free(agent_id, session.id):
         return None
     conn.bind(session.id, agent_id)
+    turns = recorded_turns(transcript.turns)
     must_compare = session.turns > 0 and (is_load or not session.is_saved_by_agent)
     for method, replays in _rungs(conn, must_compare=must_compare):
         reader = ReplayReader(turns) if replays else None
