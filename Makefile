@@ -7,22 +7,27 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 BIN := .venv/bin
 STAMP := .venv/.ready
 SDK := tests/sdk/node_modules/.ready
+# Everybody installs the same versions as CI, so that `make check` finds the same. An empty value
+# installs the newest versions that pyproject.toml allows: `make clean && make test CONSTRAINTS=`.
+CONSTRAINTS ?= constraints.txt
+PINNED := $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sdk demo test test-all torture fuzz coverage check fix bench load interop clean
+.PHONY: help setup sdk demo test test-all torture fuzz coverage check fix bench load interop docs pictures build constraints clean
 
 help: ## list the commands
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-10s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
 
 setup: $(STAMP) ## create .venv with rekindle and the development tools
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml $(CONSTRAINTS)
 	@test -n "$(PYTHON)" || { echo "Rekindle needs Python 3.11 or newer; none was found." >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || \
 		{ echo "Could not make .venv: on Debian and Ubuntu, install python3-venv first." >&2; exit 1; }
 	@echo "Setting up .venv (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.3' $(PINNED)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev \
+		$(PINNED) $(PINNED:--constraint%=--build-constraint%)
 	@touch $@
 
 sdk: $(SDK) ## install the protocol's schemas and TypeScript SDK for tests, with npm
@@ -40,9 +45,9 @@ test: $(STAMP) $(SDK) ## run the tests; REKINDLE_TESTS=all runs every case
 	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-all: $(SDK) ## run the tests on every Python from 3.11 to 3.14 that is found
-	@sh tests/every_python.sh
+	@CONSTRAINTS="$(CONSTRAINTS)" sh tests/every_python.sh
 
-torture: $(STAMP) ## inject faults for SECONDS, from SEED; SECONDS=600 SEED="1 2 3" writes docs/reliability.md
+torture: $(STAMP) ## inject faults for SECONDS, from SEED; SECONDS=600 SEED="1 2 3" writes docs/explanation/reliability.md
 	@PYTHONPATH=tests:tests/support $(BIN)/python -m faults $(if $(SEED),--seed $(SEED)) \
 		$(if $(EPISODE),--episode $(EPISODE),--seconds $(or $(SECONDS),60)) $(if $(WRITE),--write)
 
@@ -72,6 +77,16 @@ interop: $(STAMP) ## run real agents with a fake model; AGENT=name, SCENARIO=mem
 	@$(BIN)/python -m interop $(if $(REPORT),--report) $(if $(SCENARIO),--scenario "$(SCENARIO)") \
 		$(if $(AGENT),"$(AGENT)")
 
+# MkDocs is only needed here, so `make setup` does not install it. The variable silences an advertisement.
+docs: $(STAMP) ## write the command reference, and build the documents in site/
+	@$(BIN)/python -c 'import material' 2>/dev/null || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs $(PINNED)
+	@$(BIN)/python -m tools.command_reference
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+pictures: $(STAMP) ## record real runs again, and draw docs/pictures; DRAW=1 only draws, SCENE=name does one
+	@$(BIN)/python -m tools.pictures $(if $(DRAW),--draw) $(SCENE)
+
 # atheris has wheels only for some Pythons and systems, so `make setup` does not install it.
 fuzz: $(STAMP) ## feed random bytes to every reader, for SECONDS; TARGET=name, FILE=path repeat one
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || \
@@ -79,5 +94,12 @@ fuzz: $(STAMP) ## feed random bytes to every reader, for SECONDS; TARGET=name, F
 	@PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz \
 		$(if $(FILE),"$(TARGET)" "$(FILE)",$(or $(SECONDS),300) $(if $(TARGET),"$(TARGET)"))
 
+build: $(STAMP) ## build the wheel and the source distribution in dist/
+	@rm -rf dist
+	@$(if $(CONSTRAINTS),PIP_CONSTRAINT=$(abspath $(CONSTRAINTS))) $(BIN)/python -m build
+
+constraints: $(STAMP) ## write constraints.txt: the newest versions that pyproject.toml allows
+	@$(BIN)/python packaging/make_constraints.py
+
 clean: ## remove all generated files
-	@rm -rf .venv .venvs .interop .fuzz tests/sdk/node_modules .pytest_cache .ruff_cache .hypothesis .coverage*
+	@rm -rf .venv .venvs dist site .interop .fuzz tests/sdk/node_modules .pytest_cache .ruff_cache .hypothesis .coverage*

@@ -9,7 +9,7 @@ import commands
 import lines
 from client import Client, WrongResult
 from process_info import held_mb
-from rekindle.model import AgentIdentity, Counted, EntryBatch, Kind, Opened, Page, Side
+from rekindle.model import AgentIdentity, Archived, Counted, EntryBatch, Kind, Opened, Page, Side
 from rekindle.store.sqlite.store import SqliteStore
 from setups import connected
 
@@ -42,7 +42,8 @@ def load(_: str, store: Path, chunks: int) -> Figures:
 def list_pages(_: str, store: Path, sessions: int) -> Figures:
     """List pages of many sessions, of all and of one folder; return the slowest, in ms.
 
-    Also list the first page with `rekindle list`, on a terminal and through a pipe.
+    Also list the first page with `rekindle list`, on a terminal and through a pipe. Then archive
+    the newest nine tenths, and list pages of the archived sessions and of the others.
     """
     with SqliteStore(store) as db:
         for start in range(0, sessions, _SESSIONS_PER_COMMIT):
@@ -50,13 +51,23 @@ def list_pages(_: str, store: Path, sessions: int) -> Figures:
             db.write([change for number in numbers for change in _session(number)])
         slowest = slowest_page_ms(db, f"{_FOLDER}/7", _NOW_US + sessions // 2)
     times = {how: commands.list_ms(store, how) for how in ("terminal", "pipe")}
+    with SqliteStore(store) as db:
+        for start in range(sessions // 10, sessions, _SESSIONS_PER_COMMIT):
+            numbers = range(start, min(start + _SESSIONS_PER_COMMIT, sessions))
+            db.write([Archived(session_id=_name(number), at_us=_NOW_US) for number in numbers])
+        for is_archived, middle in ((True, sessions // 2), (False, sessions // 20)):
+            cwd, middle_us = f"{_FOLDER}/7", _NOW_US + middle
+            ms = slowest_page_ms(db, cwd, middle_us, is_archived=is_archived)
+            slowest = max(slowest, ms)
     return {"ms": slowest, **times}
 
 
-def slowest_page_ms(db: SqliteStore, cwd: str, middle_us: int) -> float:
+def slowest_page_ms(
+    db: SqliteStore, cwd: str, middle_us: int, *, is_archived: bool = False
+) -> float:
     """Return the time of the slowest page: of all or one folder, the first or a middle one."""
     pages = [
-        Page(cwd=folder, before=before, limit=51)
+        Page(cwd=folder, before=before, limit=51, prompted=not is_archived, archived=is_archived)
         for folder in (None, cwd)
         for before in (None, (middle_us, ""))
     ]
@@ -73,8 +84,12 @@ def _median_ms(db: SqliteStore, page: Page) -> float:
     return median(times)
 
 
+def _name(number: int) -> str:
+    return f"ses_{number:08}"
+
+
 def _session(number: int) -> list[Opened | EntryBatch | Counted]:
-    name, at_us = f"ses_{number:08}", _NOW_US + number
+    name, at_us = _name(number), _NOW_US + number
     agent = AgentIdentity(name="bench", command=("bench",))
     cwd = f"{_FOLDER}/{number % 10}"
     prompt = EntryBatch(

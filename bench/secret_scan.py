@@ -1,7 +1,7 @@
 """Measure the detector of secrets: hits on made-up keys, and false alarms in ordinary text.
 
     .venv/bin/python bench/secret_scan.py             # print the figures and the misses
-    .venv/bin/python bench/secret_scan.py --write     # write docs/secret-detection.md
+    .venv/bin/python bench/secret_scan.py --write     # write docs/explanation/secret-detection.md
 
 Hits: for each rule family of gitleaks (`secret_forms`), random examples in several surroundings. An
 example is a hit if its last random part is gone. False alarms: everything that the detector finds
@@ -28,7 +28,7 @@ from secret_forms import (
 )
 
 ROOT = Path(__file__).parent.parent
-DOCUMENT = ROOT / "docs" / "secret-detection.md"
+DOCUMENT = ROOT / "docs" / "explanation" / "secret-detection.md"
 EXAMPLES = 40
 SEED = 17
 

@@ -1,7 +1,7 @@
-"""See Rekindle work: a conversation, everything killed in the middle, and all of it back again.
+"""See Rekindle work: a conversation, all processes killed in the middle, and nothing lost.
 
-This script plays the editor. It meets Rekindle only in the commands that it shows, works in a
-temporary folder, and leaves nothing behind.
+This script acts as the editor. It uses Rekindle only through the commands that it shows, works in
+a temporary folder, and removes it at the end.
 """
 
 import argparse
@@ -192,9 +192,9 @@ def run_demo(screen: Screen, home: Path) -> None:
     path = [sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)]
     mine = {"HOME": home, "PATH": os.pathsep.join(path), "REKINDLE_STORE": home / "sessions.db"}
     environ = os.environ | {name: str(value) for name, value in mine.items()}
-    screen.line("Rekindle keeps what you and your coding agent say and do. To show it, this")
-    screen.line("script plays an editor, and kills everything in the middle of an answer.")
-    screen.line("(The store is in a temporary folder; your own is not touched.)", "dim")
+    screen.line("Rekindle records the sessions of your coding agent. This script acts as an")
+    screen.line("editor, and kills Rekindle and the agent in the middle of an answer.")
+    screen.line("(The store is in a temporary folder. Your own store does not change.)", "dim")
 
     screen.heading("A conversation")
     # Also without a viewer, the agent must still be working when it is killed.
@@ -215,10 +215,10 @@ def run_demo(screen: Screen, home: Path) -> None:
                 raise
     pids = " ".join(map(str, editor.killed))
     screen.typed(f"kill -9 {pids}    # rekindle and the agent", "bold red", mark="$ ")
-    screen.line("Both are gone, in mid-sentence. Nobody was given the time to save anything.")
+    screen.line("Both have ended in the middle of a sentence, without time to save anything.")
 
-    screen.heading("What is left")
-    run(screen, "rekindle list", environ)
+    screen.heading("The recorded session")
+    run_as_on_a_terminal(screen, "rekindle list", environ)
     screen.pause(0.7)
     run(screen, f"rekindle show {session_id[:12]}", environ)
 
@@ -227,19 +227,21 @@ def run_demo(screen: Screen, home: Path) -> None:
     compare(screen, editor, json.loads(stored))
 
     screen.heading("Started again")
-    screen.line("This agent has no memory at all, and no way to load a session. The editor asks")
-    screen.line("for the old one all the same, with session/load:")
+    screen.line("This agent stores nothing, and cannot load a session. The editor loads the")
+    screen.line("old session with session/load, and Rekindle answers:")
     screen.typed(command, "bold green", mark="$ ")
     continue_session(screen, Editor(screen, command, home, environ), session_id, folder)
 
     screen.heading("Your turn")
     screen.line()
-    screen.line("Put Rekindle before your agent, where your editor is told how to start it:")
+    screen.line("In your editor's configuration, start your agent behind Rekindle:")
     screen.line("rekindle run -- your-agent", "bold green", mark="    ")
-    screen.line("For Zed, JetBrains, Neovim or Emacs, this prints what to write, with full paths:")
-    screen.line(".venv/bin/rekindle setup zed -- your-agent", "bold green", mark="    ")
+    screen.line("For Zed, JetBrains or VS Code, this changes the configuration of all agents:")
+    screen.line(".venv/bin/rekindle setup zed --all", "bold green", mark="    ")
+    screen.line("Neovim and Emacs need the agent's command:")
+    screen.line(".venv/bin/rekindle setup neovim -- your-agent", "bold green", mark="    ")
     store = str(locate(None)).replace(str(Path.home()), "~", 1)
-    screen.line(f"Sessions are then kept in {store}")
+    screen.line(f"Rekindle then records your sessions in {store}")
 
 
 def continue_session(screen: Screen, editor: Editor, session_id: str, folder: Path) -> None:
@@ -248,13 +250,15 @@ def continue_session(screen: Screen, editor: Editor, session_id: str, folder: Pa
         editor.is_quiet = True
         editor.load_session(session_id, folder)
         editor.is_quiet = False
-        note = f"(session/load told the whole conversation again, in {editor.updates} updates.)"
+        note = f"(session/load replayed the whole conversation, in {editor.updates} updates.)"
         screen.line(note, "dim")
         editor.prompt(session_id, AFTERWARDS)
     screen.line()
     if GREETING not in editor.text.partition(AFTERWARDS)[2]:
         raise DemoError("the agent does not remember")
-    screen.line("It remembers what was said to a process that is dead.", "bold green", mark="✓ ")
+    screen.line(
+        "The new agent process knows what you wrote to the old one.", "bold green", mark="✓ "
+    )
 
 
 def run(screen: Screen, command: str, environ: dict[str, str], stdout: int | None = None) -> str:
@@ -275,6 +279,23 @@ def run(screen: Screen, command: str, environ: dict[str, str], stdout: int | Non
     return done.stdout
 
 
+def run_as_on_a_terminal(screen: Screen, command: str, environ: dict[str, str]) -> None:
+    """Show and run a command that prints a table on a terminal, also if the demo has none."""
+    if sys.stdout.isatty():
+        run(screen, command, environ)
+        return
+    ours, its = os.openpty()
+    try:
+        plain = {"NO_COLOR": "1", "COLUMNS": str(WIDTH), "TERM": "xterm"}
+        run(screen, command, environ | plain, stdout=its)
+    finally:
+        os.close(its)
+        # A terminal keeps the output of the command until it is read.
+        with open(ours, encoding="utf-8") as output, suppress(OSError):  # noqa: PTH123
+            for line in output:
+                screen.line(line.rstrip())
+
+
 def compare(screen: Screen, editor: Editor, stored: Json) -> None:
     """Compare the editor's updates and text with the store. Raises DemoError."""
     items = [item for turn in stored["conversation"] for item in turn["items"]]
@@ -291,13 +312,13 @@ def compare(screen: Screen, editor: Editor, stored: Json) -> None:
     found = f"Nothing is missing: all {editor.updates} updates are there, and the text is the same."
     screen.line(found, "bold green", mark="✓ ")
     if updates > editor.updates:
-        screen.line("What the store has more was killed on its way to the editor.", "dim", "  ")
+        screen.line("The store has more than the editor received before the kill.", "dim", "  ")
 
 
 def main() -> int:
     """Run the demo; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--fast", action="store_true", help="do not wait for the eye")
+    parser.add_argument("--fast", action="store_true", help="do not pause")
     is_fast = parser.parse_args().fast
     sys.stdout.reconfigure(errors="replace")
     screen = Screen(is_fast=is_fast)
@@ -312,7 +333,7 @@ def main() -> int:
                 )  # a second Ctrl-C must not interrupt the cleanup
     except KeyboardInterrupt:
         screen.end_line()
-        screen.line("Stopped. Nothing is left running, and nothing is left behind.")
+        screen.line("Stopped. All processes have ended, and the files are removed.")
         return 130
     except Exception as error:  # noqa: BLE001 - people get a message, never a traceback
         screen.end_line()

@@ -1,4 +1,4 @@
-"""`make interop`: install and run each agent without network, write docs/interop.md and README.
+"""`make interop`: install and run each agent without network, then write the documents.
 
 The exit code is 1 if a step behind Rekindle failed or an agent was not run. The results are stored,
 so that a run of one agent or one scenario replaces only its own. A run of all agents writes the
@@ -70,7 +70,7 @@ def main() -> int:
 
 
 def _write_documents(results: list[Result]) -> None:
-    document, readme = _ROOT / "docs" / "interop.md", _ROOT / "README.md"
+    document, readme = _ROOT / "docs" / "reference" / "interop.md", _ROOT / "README.md"
     document.write_text(compose(results), encoding="utf-8")
     readme.write_text(update_readme(readme.read_text(encoding="utf-8"), results), encoding="utf-8")
     _print(f"written: {document}, and the table in {readme}")

@@ -23,6 +23,10 @@ STEPS = {
     "fork": "fork",
     "fork memory": "the fork remembers",
     "close": "close, and load again",
+    "title": "set a title",
+    "archive": "archive, and unarchive",
+    "rewind": "rewind",
+    "rewind memory": "remembers the rest only",
     "delete": "delete",
 }
 ACPX_STEPS = {

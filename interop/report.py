@@ -1,4 +1,4 @@
-"""The text of docs/interop.md, and the table in README.md."""
+"""The text of docs/reference/interop.md, and the table in README.md."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,17 +28,19 @@ _TITLES: dict[Form, str] = {
 _SHORT_LABELS = {
     "turn": "tool calls",
     "load memory": "memory after load",
-    "agent killed": "memory when killed alone",
+    "agent killed": "memory after a kill of the agent alone",
     "resume memory": "memory after resume",
-    "cut off": "memory of a turn that was cut off",
+    "cut off": "memory of an interrupted turn",
     "fork memory": "memory in a fork",
+    "rewind memory": "memory after a rewind",
 }
 _HANDOVERS = {
     "load memory": "after load",
-    "agent killed": "when killed alone",
+    "agent killed": "after a kill of the agent alone",
     "resume memory": "after resume",
-    "cut off": "of a turn that was cut off",
+    "cut off": "after an interrupted turn",
     "fork memory": "in a fork",
+    "rewind memory": "after a rewind",
 }
 _BEGIN, _END = "<!-- interop: written by make interop -->", "<!-- /interop -->"
 
@@ -46,20 +48,20 @@ _HEAD = """\
 # Real agents, bare and behind Rekindle
 
 Written by `make interop` with Rekindle {version}; do not edit it. Pinned releases of real agents
-ran with a fake model. The model reports what it was shown: the number of earlier messages of the
+ran with a fake model. The model reports its input: the number of earlier messages of the
 user, the tasks in them, and the content of a note that a tool has read. So *remembers* means that
-the model was shown the messages, not that the agent claims it.
+the model received the messages, not that the agent claims it.
 
 Each agent went through the life of a session: a turn with a tool call and a second one; `kill -9`
 of everything; a new start with the same home: list, load, a prompt; behind Rekindle, `kill -9` of
 the agent alone and a prompt; a prompt, and `kill -9` of everything in the middle of its answer;
-resume, two prompts, a fork and a prompt in it, a prompt in the original, close, load, delete. Bare
-agents were used with version 1 of the protocol. Everything ran in a network namespace with
-loopback only.
+resume, two prompts, a fork and a prompt in it, a prompt in the original, close, load; a title,
+archive and unarchive; a rewind to the second answer and a prompt; delete. Bare agents were used
+with version 1 of the protocol. Everything ran in a network namespace with loopback only.
 
 ✓ passed · ✗ failed, with the reason in a note · *not offered*: the agent does not advertise it ·
 — not reached, because it depends on an earlier step · *by itself*: the agent restored it from its
-own files · *told*: Rekindle sent the history, or the interrupted turn, with the prompt.
+own files · *with history*: Rekindle sent the history, or the interrupted turn, with the prompt.
 """
 
 _ACPX_HEAD = """\
@@ -104,7 +106,7 @@ their order, and the kind, status, title, files, text and diff of each tool call
 except for the differences below with their reasons. Any other difference would be an ✗.
 """
 _MARKS = {"ok": "✓", "not offered": "not offered", "failed": "✗", "not reached": "—"}
-_MEANS = {"native": "by itself", "told": "told"}
+_MEANS = {"native": "by itself", "told": "with history"}
 
 
 # -- tables ---------------------------------------------------------------------------------
@@ -193,12 +195,13 @@ def _has(result: Result) -> str:
         return "not run"
     behind = [result.forms.get(form, {}) for form in FORMS if form != "bare"]
     if result.is_as_expected:
-        told = [
+        sent = [
             _HANDOVERS[step]
             for step in _HANDOVERS
             if any(step in item and item[step].remark == "told" for item in behind)
         ]
-        return f"all of it; told the record {', '.join(told)}" if told else "all of it"
+        more = f"; Rekindle sends the history {', '.join(sent)}" if sent else ""
+        return f"everything{more}"
     failing = dict.fromkeys(
         _step(step) for steps in behind for step, found in steps.items() if found.status != "ok"
     )
@@ -214,7 +217,7 @@ def _has(result: Result) -> str:
         for label, steps in others.items()
         if any(found.status != "ok" for found in steps.values())
     )
-    return f"all but {', '.join(failing)}"
+    return f"everything but {', '.join(failing)}"
 
 
 def _step(step: str) -> str:
@@ -339,8 +342,8 @@ def _not_run(tools: Sequence[Result]) -> list[str]:
 def _import_cell(notes: FailureNotes, result: Result, step: str) -> str:
     outcome = result.imports.get(step)
     cell = notes.cell(outcome)
-    is_told = step == "other" and outcome is not None and outcome.status == "ok"
-    return f"{cell}: {agent_named(result.agent).successor}" if is_told else cell
+    is_sent = step == "other" and outcome is not None and outcome.status == "ok"
+    return f"{cell}: {agent_named(result.agent).successor}" if is_sent else cell
 
 
 def _differences(result: Result) -> Iterator[tuple[str, ...]]:

@@ -147,6 +147,9 @@ class Scenario:
             await self._try("fork memory", lambda: self._check_fork(forked[0], opened))
         if opened:
             await self._try("close", lambda: self._close(agent, opened[0]))
+        await self._try("title", lambda: self._set_title(agent, session_id))
+        await self._try("archive", lambda: self._archive(agent, session_id))
+        await self._rewind(agent, session_id)
         await self._try("delete", lambda: self._delete(agent, session_id))
 
     # -- steps --------------------------------------------------------------------------
@@ -197,6 +200,39 @@ class Scenario:
         if agent.offers("load"):
             await self._check_replay(await agent.load(session.id, self._project))
 
+    async def _set_title(self, agent: Agent, session_id: str) -> None:
+        title = f"A session about the {_WORD}"
+        stored = await agent.set_title(session_id, title)
+        listed = [it.title async for it in agent.sessions(self._project) if it.id == session_id]
+        if stored != title or listed != [title]:
+            raise StepFailed(f"the title is {stored!r}, and {listed} in the list")
+
+    async def _archive(self, agent: Agent, session_id: str) -> None:
+        await agent.archive(session_id)
+        archived = [it.id async for it in agent.sessions(self._project, archived="only")]
+        if await self._is_listed(agent, session_id) or session_id not in archived:
+            raise StepFailed("the archived session is in the wrong list")
+        await agent.unarchive(session_id)
+        if not await self._is_listed(agent, session_id):
+            raise StepFailed("the session is not in the list after unarchive")
+
+    async def _rewind(self, agent: Agent, session_id: str) -> None:
+        """Go back to the answer to the second task, and check what the model is shown then."""
+
+        async def rewind() -> None:
+            session = await agent.load(session_id, self._project)
+            await session.rewind(str(_reports(session)[1].id))
+            self._tasks, self._was_interrupted = self._tasks[:2], False
+            rewound.append(session)
+            problem = self._replay_problem(session)
+            if problem is not None:
+                raise StepFailed(problem)
+
+        rewound: list[ClientSession] = []
+        await self._try("rewind", rewind)
+        if rewound:
+            await self._try("rewind memory", lambda: self._check_memory(rewound[0], "golf"))
+
     async def _delete(self, agent: Agent, session_id: str) -> None:
         await agent.delete(session_id)
         if agent.offers("list") and await self._is_listed(agent, session_id):
@@ -226,6 +262,10 @@ class Scenario:
             raise StepFailed(f"{shown}, without {', '.join(missing)}")
         if report.word != _WORD:
             raise StepFailed(f"{shown}, but not the result of the tool")
+        known = {*before, *([_INTERRUPTED_TASK] if self._was_interrupted else [])}
+        foreign = [task for task in report.tasks if task not in known]
+        if foreign:
+            raise StepFailed(f"{shown}, and {', '.join(foreign)}, which the session does not have")
         if report.earlier > len(before) + self._was_interrupted:
             raise StepFailed(shown)
         return "native" if report.earlier >= len(before) else "told"
@@ -246,11 +286,7 @@ class Scenario:
         messages = [item for item in session.history if isinstance(item, Message)]
         by_user = [message.text for message in messages if message.role is Role.USER]
         prompts = [name for text in by_user for name in _TASK.findall(text)]
-        answers = [
-            message
-            for message in messages
-            if message.role is Role.AGENT and behaviour.read_report(message.text)
-        ]
+        answers = _reports(session)
         calls = [item for item in session.history if isinstance(item, ToolCall)]
         if [name for name in prompts if name != _INTERRUPTED_TASK] != self._tasks:
             replayed = f"the prompts {', '.join(prompts)}" if prompts else "no prompt"
@@ -288,3 +324,14 @@ class Scenario:
         self.outcomes[step] = outcome
         remark = f": {outcome.remark}" if outcome.remark else ""
         self._print(f"    {STEPS[step]}: {outcome.status}{remark}")
+
+
+def _reports(session: ClientSession) -> list[Message]:
+    """Return the answers that have a report of the model."""
+    return [
+        item
+        for item in session.history
+        if isinstance(item, Message)
+        and item.role is Role.AGENT
+        and behaviour.read_report(item.text)
+    ]

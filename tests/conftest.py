@@ -32,9 +32,10 @@ sys.dont_write_bytecode = False
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Point commands without `--store` at a temporary store, not at the user's own."""
+    """Give commands a temporary store and no configuration, not the user's own."""
     folder = TemporaryDirectory(prefix="rekindle-tests-")
     os.environ["REKINDLE_STORE"] = f"{folder.name}/sessions.db"
+    os.environ["REKINDLE_CONFIG"] = f"{folder.name}/config.toml"
     config.add_cleanup(folder.cleanup)
 
 

@@ -12,6 +12,7 @@ find_python() {
 	done
 }
 
+pinned=${CONSTRAINTS:+--constraint $CONSTRAINTS}
 found=""
 for version in 3.11 3.12 3.13 3.14; do
 	python=$(find_python "$version")
@@ -20,8 +21,9 @@ for version in 3.11 3.12 3.13 3.14; do
 	folder=.venvs/$version
 	echo "== Python $version"
 	[ -x "$folder/bin/python" ] || "$python" -m venv "$folder"
-	"$folder/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	"$folder/bin/python" -m pip install --quiet --disable-pip-version-check --editable . --group test
+	# shellcheck disable=SC2086 # two words, or none
+	"$folder/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.3' $pinned
+	"$folder/bin/python" -m pip install --quiet --disable-pip-version-check --editable . --group test $pinned
 	"$folder/bin/python" -m pytest -q -n auto
 done
 [ -n "$found" ] || { echo "no Python from 3.11 on was found" >&2; exit 1; }

@@ -20,7 +20,8 @@ ARROWS: dict[str, set[str]] = {
     "transcript": {"errors", "model", "jsonvalue", "text", "acp"},
     "proxy": {"errors", "model", "jsonvalue", "text", "acp", "transcript"},
     "process": {"errors"},
-    "store": {"errors", "model", "jsonvalue", "text"},
+    "configuration": {"errors"},
+    "store": {"errors", "model", "jsonvalue", "text", "configuration"},
     "store/sqlite": {"errors", "model", "jsonvalue", "text", "store"},
     "importers": {"errors", "model", "jsonvalue", "text", "acp", "transcript"},
     "transfer": {

@@ -1,4 +1,4 @@
-"""Tests of docs/security.md that have no better place. Every test that the page names exists."""
+"""Tests of the page about security that have no better place, and of the tests that it names."""
 
 import ast
 import gzip
@@ -22,7 +22,7 @@ from rekindle.transfer import bundle_reader
 from stdio_client import REKINDLE, TIMEOUT
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
 SHELLS = {"sh", "/bin/sh", "/bin/bash", "/usr/bin/env"}
 YEAR_9999 = 253_402_300_799_999_999
 METACHARACTERS = ["$(touch pwned)", "`touch pwned`", "; touch pwned", "| cat", "*", "~", "&", "a b"]
@@ -194,7 +194,7 @@ def test_bundle_that_expands_too_much_is_refused(monkeypatch: pytest.MonkeyPatch
     bomb = gzip.compress(b'{"rekindle":"bundle","version":1}\n' + b" " * 50_000_000)
     assert len(bomb) < 100_000
     monkeypatch.setattr(bundle_reader, "MAX_LINE_BYTES", 1_000_000)
-    with pytest.raises(BadBundle, match="a line without an end"):
+    with pytest.raises(BadBundle, match="a line that does not end"):
         read_bundle(bomb)
     monkeypatch.setattr(bundle_reader, "_MAX_BYTES", 1000)
     with pytest.raises(BadBundle, match="too large"):

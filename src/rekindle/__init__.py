@@ -9,7 +9,7 @@ The public names, by purpose:
 - `RekindleError` and its subclasses. `rekindle.errors` has all of them.
 
 They are loaded on first use, so that `rekindle run` starts an agent before it imports anything
-heavy. `docs/client.md` has an example.
+heavy. `docs/how-to/client.md` has an example.
 """
 
 TYPE_CHECKING = False  # type checkers know the name; importing `typing` would slow every start
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         TranscriptTurn,
     )
     from rekindle.transcript.reducer import Transcript, fold
+    from rekindle.transcript.subagents import SessionMessageItem, SubagentItem
 
 __version__ = "0.1.0"
 
@@ -82,12 +83,14 @@ __all__ = [
     "Role",
     "SearchText",
     "Session",
+    "SessionMessageItem",
     "SessionNotFound",
     "SessionStatus",
     "SessionTotals",
     "Side",
     "StoreAddress",
     "StoreError",
+    "SubagentItem",
     "Terminal",
     "TitleSource",
     "ToolCallItem",
@@ -145,6 +148,7 @@ _MODULES = {
         "TranscriptTurn",
     },
     "rekindle.transcript.reducer": {"Transcript", "fold"},
+    "rekindle.transcript.subagents": {"SessionMessageItem", "SubagentItem"},
 }
 """The module that defines each public name."""
 

@@ -7,6 +7,7 @@ RekindleError
 ├── NothingToImport         there are no sessions to import
 ├── ImporterUnavailable     the importer of an installed package cannot be used
 ├── FileUnclear             an editor's file cannot be edited safely
+├── BadConfiguration        the configuration file has an error
 ├── ClientError             a request to an agent failed
 │   ├── AgentNotStarted     its command could not be run
 │   ├── AgentRefused        the agent answered with an error
@@ -25,10 +26,11 @@ RekindleError
     ├── SessionNotFound     no session has that id
     ├── SessionAmbiguous    several sessions start with that id
     ├── SessionInUse        another process holds its lease
-    ├── SessionDeleted      it was deleted, and can be undeleted
+    ├── SessionDeleted      it is deleted, and can be restored
     └── SessionPurged       nothing is left of it
 
-Messages name the problem and the remedy, in lower case and without a full stop.
+Messages name the problem, and after a semicolon the remedy. They begin in lower case and have no
+full stop.
 """
 
 from collections.abc import Sequence
@@ -64,6 +66,10 @@ class ImporterUnavailable(RekindleError):
 
 class FileUnclear(RekindleError):
     """An editor's file cannot be edited safely; it was not changed."""
+
+
+class BadConfiguration(RekindleError):
+    """The configuration file has an error; the message names the file and the key."""
 
 
 class ClientError(RekindleError):
@@ -121,7 +127,7 @@ class AgentGone(ClientError):
         *,
         is_final: bool = True,
     ) -> None:
-        how = "hung up" if exit_code is None else f"exited with {exit_code}"
+        how = "closed its output" if exit_code is None else f"exited with {exit_code}"
         how = f"was killed by {signal}" if signal else how
         last = f": {stderr[-1]}" if stderr else ""
         super().__init__(f"the agent {how} before it answered {method}{last}")
@@ -144,7 +150,7 @@ class NotOffered(ClientError):
     """The agent does not announce the capability, so nothing was sent."""
 
     def __init__(self, agent: str, what: str, remedy: str = "") -> None:
-        super().__init__(f"{agent} does not offer {what}{remedy and f': {remedy}'}")
+        super().__init__(f"{agent} does not offer {what}{remedy and f'; {remedy}'}")
         self.what = what
 
 
@@ -152,7 +158,7 @@ class SessionBusy(ClientError):
     """A turn of the session is still running, or the session is being opened."""
 
     def __init__(
-        self, session_id: str, why: str = "has a running turn: wait for its end, or cancel it"
+        self, session_id: str, why: str = "has a running turn; wait until it ends, or cancel it"
     ) -> None:
         super().__init__(f"session {session_id} {why}")
         self.session_id = session_id
@@ -162,7 +168,7 @@ class SessionClosed(ClientError):
     """The session is not open on this connection."""
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"session {session_id} is not open here: load or resume it")
+        super().__init__(f"session {session_id} is not open here; load or resume it first")
         self.session_id = session_id
 
 
@@ -180,9 +186,9 @@ class StoreMissing(StoreUnavailable):
     def __init__(
         self,
         address: str,
-        remedy: str = "nothing was recorded there yet, or --store names another",
+        remedy: str = "record a session first, or name another store with --store",
     ) -> None:
-        super().__init__(f"there is no store at {address}: {remedy}")
+        super().__init__(f"there is no store at {address}; {remedy}")
         self.address = address
 
 
@@ -199,7 +205,7 @@ class StoreTooNew(StoreError):
 
     def __init__(self, path: str, found: int, known: int) -> None:
         super().__init__(
-            f"the store {path} has schema {found}, but this Rekindle knows only up to {known}: "
+            f"the store {path} has schema {found}, but this Rekindle supports only up to {known}; "
             "upgrade Rekindle, or name another store with --store"
         )
 
@@ -208,7 +214,7 @@ class SessionNotFound(StoreError):
     """No session has that id, and none starts with it."""
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"no session {session_id!r} in this store: `rekindle list` shows them")
+        super().__init__(f"no session matches {session_id!r}; `rekindle list` shows the sessions")
         self.session_id = session_id
 
 
@@ -217,7 +223,9 @@ class SessionAmbiguous(StoreError):
 
     def __init__(self, prefix: str, matches: Sequence[str]) -> None:
         some = ", ".join(matches[:3]) + (", …" if len(matches) > 3 else "")  # noqa: PLR2004
-        super().__init__(f"{prefix!r} fits {len(matches)} sessions ({some}): give more of the id")
+        super().__init__(
+            f"{prefix!r} matches {len(matches)} sessions ({some}); type more of the id"
+        )
         self.prefix = prefix
         self.matches = tuple(matches)
 
@@ -225,21 +233,27 @@ class SessionAmbiguous(StoreError):
 class SessionInUse(StoreError):
     """Another process holds the lease of the session."""
 
-    def __init__(self, session_id: str, pid: int, machine: str) -> None:
-        super().__init__(
-            f"session {session_id} is in use by process {pid} on {machine}: close it first"
+    def __init__(
+        self, session_id: str, pid: int, machine: str, *, can_take_over: bool = False
+    ) -> None:
+        remedy = (
+            f"close it there, continue it here with --takeover, or copy it with"
+            f" `rekindle fork {session_id}`"
+            if can_take_over
+            else "close it there first"
         )
+        super().__init__(f"session {session_id} is in use by process {pid} on {machine}; {remedy}")
         self.session_id = session_id
         self.pid = pid
         self.machine = machine
 
 
 class SessionDeleted(StoreError):
-    """The session was deleted; it can be undeleted."""
+    """The session is deleted; it can be restored."""
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
-            f"session {session_id} is deleted: `rekindle undelete {session_id}` brings it back"
+            f"session {session_id} is deleted; `rekindle undelete {session_id}` restores it"
         )
         self.session_id = session_id
 
@@ -248,5 +262,5 @@ class SessionPurged(StoreError):
     """Nothing is left of the session."""
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"session {session_id} was purged: nothing is left to bring back")
+        super().__init__(f"session {session_id} was purged; it cannot be restored")
         self.session_id = session_id

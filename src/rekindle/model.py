@@ -137,6 +137,14 @@ class AgentTrait(StrEnum):
     """Its `session/load` restores without a replay."""
 
 
+def subagent_record_id(parent_id: str, session_id: str) -> str:
+    """Return the id under which the session of a sub-agent is recorded.
+
+    The agent's own id is unique on one connection only, so it follows the id of the parent.
+    """
+    return f"{parent_id}.{session_id}"
+
+
 UNKNOWN_TO_AGENT = ""
 """The agent's session id of a session that the agent does not know."""
 
@@ -171,7 +179,7 @@ class Titled(Struct, frozen=True, kw_only=True):
 
 
 class Counted(Struct, frozen=True, kw_only=True):
-    """The session has more turns and messages."""
+    """The session has more turns and messages, or fewer after a rewind."""
 
     session_id: str
     at_us: int
@@ -192,6 +200,14 @@ class Archived(Struct, frozen=True, kw_only=True):
     session_id: str
     at_us: int
     is_archived: bool = True
+
+
+class AgentArchived(Struct, frozen=True, kw_only=True):
+    """The agent is known to have archived the session itself, or unarchived it."""
+
+    session_id: str
+    at_us: int
+    is_archived: bool
 
 
 class Forked(Struct, frozen=True, kw_only=True):
@@ -266,6 +282,16 @@ class AgentObserved(Struct, frozen=True, kw_only=True):
     trait: AgentTrait
 
 
+class Forgotten(Struct, frozen=True, kw_only=True):
+    """A session that was never used is removed, and leaves no tombstone."""
+
+    session_id: str
+    at_us: int
+    """The time of its last entry."""
+    hides_agents: bool = False
+    """Whether the agent's own session is not listed either, until it is used later than that."""
+
+
 Change = (
     EntryBatch
     | Opened
@@ -273,13 +299,28 @@ Change = (
     | Counted
     | Deleted
     | Archived
+    | AgentArchived
     | Forked
     | Imported
     | Truncated
     | AgentSaved
     | AgentObserved
+    | Forgotten
 )
 """A change that can be written to a store."""
+
+RareChange = (
+    Forked
+    | Deleted
+    | Archived
+    | AgentArchived
+    | Imported
+    | Truncated
+    | AgentSaved
+    | AgentObserved
+    | Forgotten
+)
+"""A change that is seldom written."""
 
 
 class LeaseHolder(Struct, frozen=True, kw_only=True):
@@ -320,6 +361,8 @@ class Session(Struct, frozen=True, kw_only=True):
     origin: Origin | None = None
     saved_turns: int = 0
     """The number of turns that the agent is known to have saved."""
+    is_archived_by_agent: bool = False
+    """Whether the agent is known to have archived it."""
 
     @property
     def is_saved_by_agent(self) -> bool:
@@ -336,6 +379,43 @@ class Session(Struct, frozen=True, kw_only=True):
     def is_unopened(self) -> bool:
         """Whether no client has opened it, as with the session of a sub-agent."""
         return self.cwd is None
+
+    @property
+    def is_subagent(self) -> bool:
+        """Whether it is the session of a sub-agent, and `parent_id` is the session that owns it.
+
+        The parent of any other session is the one that it was forked from.
+        """
+        return self.parent_id is not None and self.is_unopened
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether a client has opened it, it has no turn, and the user did nothing else with it.
+
+        A fork and an imported session were made on purpose, so they do not count as unused.
+        """
+        is_touched = self.title_source is TitleSource.USER or self.archived_us is not None
+        is_derived = self.parent_id is not None or self.origin is not None
+        is_there = self.deleted_us is None and not self.is_unopened
+        return is_there and not (self.turns or is_touched or is_derived)
+
+    @property
+    def is_placeholder(self) -> bool:
+        """Whether it has only the archive mark or the user's title of a session of the agent.
+
+        The agent has the history. No client has opened the session through Rekindle.
+        """
+        is_marked = self.archived_us is not None or self.title_source is TitleSource.USER
+        return self.is_unopened and is_marked and self.origin is None
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether it holds no more than marks: no client has opened it, and it has no entries.
+
+        A placeholder stays as a blank session when its last mark is removed.
+        """
+        is_there = self.deleted_us is None and self.origin is None
+        return is_there and self.is_unopened and not self.last_seq
 
     @property
     def is_purged(self) -> bool:
@@ -436,8 +516,12 @@ class Page(Struct, frozen=True, kw_only=True):
     deleted: bool = False
     """Select deleted sessions instead of the others."""
     with_unopened: bool = False
+    with_subagents: bool = False
+    """Select the sessions of sub-agents, too."""
     prompted: bool = False
     """Select sessions that have a turn only."""
+    placeholders: bool = False
+    """Select sessions for which `Session.is_placeholder` is true only."""
 
 
 class DocumentKind(StrEnum):

@@ -48,6 +48,55 @@ def test_version_2_is_recognised_by_the_body_not_the_number() -> None:
     assert read_capabilities({"protocolVersion": 2, "agentCapabilities": {}}).protocol == 1
 
 
+def test_the_archive_capability_announces_two_methods() -> None:
+    own = read_capabilities({"agentCapabilities": {"sessionCapabilities": {"archive": {}}}})
+    assert own.methods == {methods.ARCHIVE, methods.UNARCHIVE}
+    marked = {"title": {}, "status": {}}
+    own = read_capabilities({"agentCapabilities": {"sessionCapabilities": marked}})
+    assert own.methods == {methods.SET_TITLE, methods.STATUS}
+
+
+@pytest.mark.parametrize(
+    ("marker", "offered"),
+    [
+        (None, set()),
+        ({}, {methods.REWIND}),
+        ({"edit_prompt": False}, {methods.REWIND}),
+        ({"edit_prompt": True}, {methods.REWIND, methods.EDIT_PROMPT}),
+    ],
+)
+def test_an_agent_announces_rewinds_as_the_proposal_says(marker: object, offered: set[str]) -> None:
+    session = {"rewind": marker}
+    v1 = {"agentCapabilities": {"sessionCapabilities": session}}
+    v2 = {"protocolVersion": 2, "capabilities": {"session": session}}
+    assert read_capabilities(v1).methods == offered
+    assert read_capabilities(v2).methods == offered | {methods.LIST, methods.RESUME, methods.CLOSE}
+
+
+def test_an_agent_behind_rekindle_announces_rewinds_in_meta() -> None:
+    meta = {"rekindle": {"methods": {"rewind": "rekindle", "edit_prompt": "rekindle"}}}
+    own = read_capabilities({"agentCapabilities": {"_meta": meta}})
+    assert own.methods == methods.REWINDS
+
+
+@pytest.mark.parametrize(
+    ("announced", "modes"),
+    [
+        (None, set()),
+        ({}, {"append"}),
+        ({"mode": None}, {"append"}),
+        ({"mode": {"override": {}}}, {"append", "override"}),
+        ({"mode": {"override": None, "_own": {}}}, {"append", "_own"}),
+    ],
+)
+def test_the_modes_of_system_prompts_are_read(announced: object, modes: set[str]) -> None:
+    session = {"systemPrompt": announced}
+    v1 = {"agentCapabilities": {"sessionCapabilities": session}}
+    v2 = {"protocolVersion": 2, "capabilities": {"session": session}}
+    assert read_capabilities(v1).system_prompt_modes == modes
+    assert read_capabilities(v2).system_prompt_modes == modes
+
+
 def advertised(result: Json, version: str) -> Json:
     return advertise_v1(result, read_capabilities(result), version)
 
@@ -64,6 +113,9 @@ def test_the_whole_lifecycle_is_advertised_with_its_provider() -> None:
         "close": {},
         "delete": {},
         "fork": {},
+        "archive": {},
+        "title": {},
+        "status": {},
     }
     assert capabilities["_meta"] == {
         "own": 1,
@@ -76,6 +128,11 @@ def test_the_whole_lifecycle_is_advertised_with_its_provider() -> None:
                 "close": "agent",
                 "delete": "rekindle",
                 "fork": "agent",
+                "archive": "rekindle",
+                "set_title": "rekindle",
+                "status": "rekindle",
+                "rewind": "rekindle",
+                "edit_prompt": "rekindle",
             },
         },
     }

@@ -27,15 +27,26 @@ def test_an_unknown_kind_belongs_to_the_history(name: object) -> None:
     assert (kind.versions, kind.category, kind.is_chunk) == ((), Category.OTHER, False)
 
 
-def test_version_2_has_every_category() -> None:
-    assert {kind.category for kind in KINDS.values() if 2 in kind.versions} == set(Category)
+def test_version_2_has_every_category_but_that_of_a_proposal() -> None:
+    found = {kind.category for kind in KINDS.values() if 2 in kind.versions}
+    assert found == set(Category) - {Category.TRUNCATION}
+    assert KINDS[update_kinds.HISTORY_TRUNCATED].versions == ()
+
+
+def test_a_truncation_reaches_version_2_clients_only() -> None:
+    update = {"sessionUpdate": "history_truncated", "lastMessageId": "m"}
+    assert update_to_v1(LiveToV1(), update) == []
+    assert update_to_v2(LiveToV2("x"), update) == (update, None)
 
 
 @pytest.mark.usefixtures("sdk")
 @pytest.mark.parametrize("version", [1, 2])
 def test_the_published_schema_defines_the_kinds_of_a_version(version: int) -> None:
-    stable, _ = schema.schemas(version)
-    assert {name for name, kind in KINDS.items() if version in kind.versions} == stable.kinds
+    stable, unstable = schema.schemas(version)
+    known = {name for name, kind in KINDS.items() if version in kind.versions}
+    subagents = kinds_that("concerns_subagents")
+    assert known - subagents == stable.kinds
+    assert subagents <= unstable.kinds
 
 
 def kinds_that(question: str) -> set[str]:
@@ -48,6 +59,11 @@ def test_questions_select_the_kinds_of_a_category() -> None:
     assert kinds_that("is_agent_chunk") == {"agent_message_chunk", "agent_thought_chunk"}
     assert kinds_that("is_tool_call") == {"tool_call", "tool_call_update"}
     assert kinds_that("is_terminal_output") == {"terminal_output_chunk"}
+    assert kinds_that("concerns_subagents") == {
+        "subagent_update",
+        "session_message",
+        "session_message_chunk",
+    }
     assert kinds_that("is_state") == {
         "available_commands_update",
         "config_option_update",

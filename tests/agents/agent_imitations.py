@@ -249,6 +249,7 @@ class Agent:
     def _handler(self, method: str, params: Json) -> Callable[[Json, Respond], None]:
         behaviour, name = self._behaviour, method.removeprefix("session/")
         known = f"initialize new prompt {behaviour.advertises} {behaviour.unadvertised}".split()
+        known += ["set_title"] if "title" in known else []
         handler = getattr(self, f"on_{name}", None)
         if not handler or name not in known or name in behaviour.broken.split():
             raise Refused(Fault(-32601, "Method not found", {"method": method}))
@@ -363,6 +364,17 @@ class Agent:
         elif self._behaviour.unknown_closed:
             raise Refused(self._behaviour.unknown_closed, session_id)
         respond({})
+
+    def on_set_title(self, params: Json, respond: Respond) -> None:
+        title, session_id = (params.get("title") or "").strip(), params["sessionId"]
+        session = self._sessions.get(session_id) or self._read_saved().get(session_id)
+        if not session:
+            raise Refused(NOT_FOUND, session_id)
+        if not title:
+            raise Refused(Fault(-32602, "the title is empty"))
+        session.saved["title"] = title
+        self._save(session, "every turn")
+        respond({"title": title})
 
     def on_list(self, params: Json, respond: Respond) -> None:
         behaviour, cwd = self._behaviour, params.get("cwd")

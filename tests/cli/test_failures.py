@@ -13,7 +13,7 @@ import pytest
 
 import warm_start
 from recorded_sessions import NOW, answered, asked, counted, opened, told
-from rekindle.model import Deleted, Titled, TitleSource
+from rekindle.model import Deleted, LeaseHolder, Titled, TitleSource
 from rekindle.store.sqlite.files import index_path
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import REKINDLE, TIMEOUT
@@ -62,7 +62,9 @@ def cli(
 def test_folder_is_not_a_store(tmp_path: Path, text: str) -> None:
     done = cli(tmp_path, *text.split())
     assert done.returncode == 1
-    assert done.stderr == f"rekindle: {tmp_path} is a folder, and no store: name a file in it\n"
+    assert (
+        done.stderr == f"rekindle: error: {tmp_path} is a folder, not a store; name a file in it\n"
+    )
 
 
 def forbid_file_growth() -> None:
@@ -109,8 +111,10 @@ def test_incomplete_index_on_a_full_disk_is_reported(path: Path) -> None:
         store.write([asked("ses_2", "The parser, too", NOW + 1)])
     done = cli(path, "search", "parser", before=forbid_file_growth)
     assert (done.returncode, done.stdout.count("\n")) == (0, 1)
-    expected = f"the index {index_path(path)} cannot be written: the latest may be missing"
-    assert done.stderr == f"rekindle: {expected}\n"
+    expected = (
+        f"the index {index_path(path)} cannot be written; the search may miss the latest turns"
+    )
+    assert done.stderr == f"rekindle: warning: {expected}\n"
 
 
 # -- times ------------------------------------------------------------------------------------
@@ -204,7 +208,7 @@ def test_export_under_nohup_ignores_sighup(path: Path, tmp_path: Path) -> None:
 def test_export_needs_an_existing_folder(path: Path, tmp_path: Path) -> None:
     done = cli(path, "export", "ses_1", "-o", tmp_path / "nope" / "x.md")
     assert done.returncode == 1
-    assert done.stderr == f"rekindle: there is no folder {tmp_path}/nope: make it first\n"
+    assert done.stderr == f"rekindle: error: there is no folder {tmp_path}/nope; create it first\n"
 
 
 @pytest.mark.parametrize(
@@ -215,7 +219,7 @@ def test_removed_current_folder_is_reported(path: Path, tmp_path: Path, text: st
     gone.mkdir()
     done = cli(path, *text.split(), cwd=gone, before=gone.rmdir)
     assert done.returncode == 1
-    assert "the current folder is gone: change into one that is there" in done.stderr
+    assert "the current folder was removed; change to a folder that exists" in done.stderr
 
 
 def test_sessions_are_found_by_any_spelling_of_the_folder(tmp_path: Path) -> None:
@@ -247,8 +251,8 @@ def test_store_url_with_three_slashes_is_relative(path: Path, tmp_path: Path) ->
         assert cli(address, "list", cwd=tmp_path).stdout.count("\n") == 2
     done = cli(f"sqlite://{path}", "list", cwd=tmp_path)
     assert done.returncode == 2
-    assert "is a path from the current folder, where there is no folder" in done.stderr
-    assert f"sqlite:///{path} is the absolute one" in done.stderr
+    assert "is relative to the current folder, which has no folder" in done.stderr
+    assert f"use sqlite:///{path}" in done.stderr
     assert "sqlite:////absolute/path" in cli(path, "list", "--help").stdout.replace("\n", " ")
 
 
@@ -261,9 +265,9 @@ def test_deleted_session_is_shown_with_a_notice(path: Path, text: str) -> None:
     assert cli(path, "delete", "ses_1").returncode == 0
     done = cli(path, *text.split(), "ses_1")
     assert (done.returncode, done.stdout) == (0, before)
-    expected = "session ses_1 is deleted: `rekindle undelete ses_1` brings it back"
-    assert done.stderr == f"rekindle: {expected}\n"
-    assert cli(path, "delete", "ses_1", "--now").returncode == 0
+    expected = "session ses_1 is deleted; `rekindle undelete ses_1` restores it"
+    assert done.stderr == f"rekindle: note: {expected}\n"
+    assert cli(path, "delete", "ses_1", "--now", "--yes").returncode == 0
     done = cli(path, *text.split(), "ses_1")
     assert (done.returncode, done.stdout) == (1, "")
     assert "session ses_1 was purged" in done.stderr
@@ -285,14 +289,14 @@ def test_title_hit_is_labelled_as_title(path: Path) -> None:
 @pytest.mark.parametrize(
     ("typed", "why"),
     [
-        ("🎉", ": only letters and digits are looked for"),
-        ("z*", ": z* needs two letters or more"),
+        ("🎉", "; the search ignores everything but letters and digits"),
+        ("z*", "; z* needs at least two letters before the star"),
         ("zebra", ""),
     ],
 )
 def test_search_without_usable_terms_gives_the_reason(path: Path, typed: str, why: str) -> None:
     done = cli(path, "search", typed)
-    assert (done.returncode, done.stderr) == (0, f"rekindle: nothing found{why}\n")
+    assert (done.returncode, done.stderr) == (0, f"rekindle: note: nothing found{why}\n")
 
 
 def test_agent_title_is_indexed(path: Path) -> None:
@@ -300,3 +304,18 @@ def test_agent_title_is_indexed(path: Path) -> None:
         source = TitleSource.AGENT
         store.write([Titled(session_id="ses_2", at_us=NOW, source=source, title="Griffin ride")])
     assert cli(path, "search", "griffin").stdout.startswith("ses_2\t")
+
+
+def test_busy_session_names_the_ways_to_continue(path: Path) -> None:
+    holder = LeaseHolder(token="t", pid=os.getpid(), machine="here")  # noqa: S106
+    with SqliteStore(path) as store:
+        store.acquire_lease("ses_1", holder)
+        done = cli(path, "prompt", "ses_1", "Hello", "--", "true")
+        problem = f"session ses_1 is in use by process {os.getpid()} on here; "
+        remedy = "close it there, continue it here with --takeover, or copy it with"
+        expected = f"rekindle: error: {problem}{remedy} `rekindle fork ses_1`\n"
+        assert (done.returncode, done.stderr) == (1, expected)
+        # Other commands have no such option.
+        done = cli(path, "delete", "ses_1")
+        assert done.stderr == f"rekindle: error: {problem}close it there first\n"
+        assert cli(path, "fork", "ses_1").returncode == 0

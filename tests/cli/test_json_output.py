@@ -1,4 +1,4 @@
-"""The output of `--json` matches docs/json.md."""
+"""The output of `--json` matches docs/reference/json.md."""
 
 import json
 import re
@@ -25,7 +25,7 @@ from rekindle.model import (
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.text.times import week_of
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "json.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 HOUR = 3_600_000_000
 THEN = 1_700_000_000_000_000
 AGENT = AgentIdentity(name="OpenCode", version="1.2", command=("opencode", "acp"))
@@ -33,7 +33,7 @@ AGENT = AgentIdentity(name="OpenCode", version="1.2", command=("opencode", "acp"
 
 def documented(command: str) -> str:
     text = DOCUMENT.read_text(encoding="utf-8")
-    section = text.partition(f"## `rekindle {command} --json`")[2]
+    section = text.partition(f"## `rekindle {command}`")[2]
     example = re.search(r"```json\n(.*?)```", section, re.DOTALL)
     assert example
     return example[1]

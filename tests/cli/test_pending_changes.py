@@ -72,8 +72,8 @@ def test_doctor_reports_pending_changes_of_live_and_dead_processes(path: Path) -
     living, dead = waiting(path), waiting(path)
     dead.leave()
     reports = {
-        ("warning", f"a Rekindle that runs cannot record: 2 entries in {living.path}, so far"),
-        ("warning", f"2 entries not recorded yet in {dead.path}, of a process that has ended"),
+        ("warning", f"a running Rekindle cannot write to the store; {living.path} has 2 entries"),
+        ("warning", f"{dead.path} of an ended process has 2 entries not recorded yet"),
     }
     assert set(findings(path)) == reports
     assert count(path) == 1
@@ -109,7 +109,7 @@ def test_pending_changes_stay_if_the_store_is_read_only(path: Path) -> None:
     path.mkdir()
     done = rekindle(path, "doctor", "--fix", "--json")
     found = [row for row in json.loads(done.stdout)["findings"] if row["check"] == "pending"]
-    assert found[0]["remedy"].startswith("could not be repaired")
+    assert found[0]["remedy"].startswith("the repair failed: ")
     assert len(pending_files(path)) == 1
 
 
@@ -118,23 +118,23 @@ def test_reading_commands_report_pending_changes(path: Path) -> None:
     assert rekindle(path, "list").stderr == ""
     made.leave()
     done = rekindle(path, "list")
-    assert f"what waits in {made.path} is not recorded yet" in done.stderr
+    assert f"{made.path} contains changes that the store does not have yet" in done.stderr
     assert count(path) == 1
 
 
 def test_purge_includes_pending_changes(path: Path) -> None:
     waiting(path).leave()
     assert holding(path, b"xyzzy")
-    done = rekindle(path, "delete", "ses_1", "--now")
+    done = rekindle(path, "delete", "ses_1", "--now", "--yes")
     assert (done.returncode, done.stderr) == (0, "")
     assert holding(path, b"xyzzy") == []
 
 
 def test_pending_changes_of_a_live_process_are_reported_after_a_purge(path: Path) -> None:
     made, other = waiting(path), waiting(path, "ses_2")
-    done = rekindle(path, "delete", "ses_1", "--now")
+    done = rekindle(path, "delete", "ses_1", "--now", "--yes")
     assert done.returncode == 1
-    assert f"something of what was said waits in {made.path}" in done.stderr
+    assert f"{made.path} still contains text of a purged session" in done.stderr
     assert str(other.path) not in done.stderr
     with SqliteStore(path) as store:
         store.apply_pending(made.token, made.changes())
@@ -157,11 +157,14 @@ def test_damaged_pending_change_is_kept_and_reported(path: Path) -> None:
     kept = dead.path.with_name(dead.path.name + ".damaged")
     assert count(path) == 1 + 3
     assert pending_files(path) == [kept]
-    assert reports == [f"not all that waited could be recorded: {kept} is damaged in 1 place"]
+    assert reports == [f"some pending changes could not be recorded: {kept} is damaged in 1 place"]
     for words in ((), ("--fix",)):
-        what = f"{kept} was damaged: what can be read of it is recorded, the rest is not"
+        what = (
+            f"the pending file {kept} was damaged; its readable entries are recorded, the"
+            " others are not"
+        )
         assert findings(path, *words) == [("warning", what)]
     assert count(path) == 1 + 3
     assert rekindle(path, "list").stderr == ""
-    done = rekindle(path, "delete", "ses_1", "--now")
+    done = rekindle(path, "delete", "ses_1", "--now", "--yes")
     assert (done.returncode, str(kept) in done.stderr) == (1, True)

@@ -113,7 +113,7 @@ async def test_rekindle_restarts_an_agent_that_exited(tmp_path: Path) -> None:
 async def test_agent_that_closes_a_pipe_counts_as_gone(prompt: str) -> None:
     async with connect([*MISBEHAVING_AGENT, "1"], behind_rekindle=False, grace=0) as agent:
         session = await agent.new(".")
-        with pytest.raises(AgentGone, match="hung up before it answered session/prompt"):
+        with pytest.raises(AgentGone, match="closed its output before it answered session/prompt"):
             await session.ask(prompt)
 
 
@@ -228,7 +228,7 @@ async def test_usage_errors_are_raised_before_the_agent_starts() -> None:
     with pytest.raises(UsageError, match="no agent given"):
         async with connect([]):
             pass
-    with pytest.raises(UsageError, match="for Rekindle"):
+    with pytest.raises(UsageError, match="need behind_rekindle=True"):
         async with connect(EXAMPLE_AGENT, behind_rekindle=False, store="s.db"):
             pass
     with pytest.raises(UsageError, match="no version 3"):

@@ -1,4 +1,4 @@
-"""The code in docs/client.md and the examples work."""
+"""The code in docs/how-to/client.md and the examples work."""
 
 import ast
 import asyncio
@@ -16,7 +16,7 @@ from rekindle.client import connect
 from stdio_client import EXAMPLE_AGENT
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = (ROOT / "docs" / "client.md").read_text(encoding="utf-8")
+DOCUMENT = (ROOT / "docs" / "how-to" / "client.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
 TIMEOUT = 30.0
 
@@ -94,7 +94,7 @@ def test_code_blocks_of_the_document_work(
             names = {"agent": agent}
             await agent.new(".")  # a session without turns in the store
             for piece in chunks:
-                code = compile(piece, "docs/client.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+                code = compile(piece, "client.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
                 result = eval(code, names)  # noqa: S307 - our own document
                 if inspect.isawaitable(result):
                     await result

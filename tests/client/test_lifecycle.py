@@ -10,6 +10,7 @@ from rekindle.client import (
     ClientSession,
     Message,
     MessageChunk,
+    NotOffered,
     PermissionRequest,
     PermissionRequested,
     Plan,
@@ -226,3 +227,36 @@ async def test_updates_are_in_the_version_of_the_agent(start: Start, pair: Pair)
     assert "agent_message_chunk" in updates
     assert ("tool_call" in updates) == (pair.client == 1)
     assert ("state_update" in updates) == (pair.client == 2)
+
+
+@pytest.mark.parametrize("pair", [it for it in PAIRS if it.behind_rekindle], ids=str)
+async def test_title_status_and_archive(start: Start) -> None:
+    async with start() as agent:
+        session = await agent.new("/tmp")  # noqa: S108
+        await session.prompt("hello")
+        assert await agent.set_title(session.id, " A  title ") == "A title"
+        assert await agent.status(session.id) == "open"
+        await agent.archive(session.id)
+        assert not session.is_open
+        assert await agent.status(session.id) == "saved"
+        assert [it.id async for it in agent.sessions()] == []
+        (archived,) = [it async for it in agent.sessions(archived="only")]
+        assert (archived.id, archived.title, archived.is_archived) == (session.id, "A title", True)
+        await agent.unarchive(session.id)
+        (listed,) = [it async for it in agent.sessions(archived="include")]
+        assert (listed.id, listed.is_archived) == (session.id, False)
+        with pytest.raises(AgentRefused):
+            await agent.set_title(session.id, "  ")
+
+
+@bare
+async def test_newer_methods_of_an_agent_without_them_are_not_sent(start: Start) -> None:
+    async with start() as agent:
+        with pytest.raises(NotOffered, match="session/archive; run it behind Rekindle"):
+            await agent.archive("s")
+        with pytest.raises(NotOffered, match="session/set_title"):
+            await agent.set_title("s", "x")
+        with pytest.raises(NotOffered, match="session/status"):
+            await agent.status("s")
+        with pytest.raises(NotOffered, match="archived sessions"):
+            _ = [it async for it in agent.sessions(archived="only")]

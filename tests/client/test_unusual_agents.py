@@ -72,7 +72,9 @@ async def test_calls_without_the_capability_are_not_sent(tmp_path: Path) -> None
             await agent.new(".", directories=["/"])
         with pytest.raises(NotOffered, match="the option model"):
             await session.set_option("model", "large")
-        with pytest.raises(UsageError, match="no way to log in is called 'sso': there are none"):
+        with pytest.raises(
+            UsageError, match="unknown authentication method 'sso'; the agent has none"
+        ):
             await agent.authenticate("sso")
         with pytest.raises(UsageError, match="the prompt is empty"):
             session.prompt([])
@@ -84,7 +86,7 @@ async def test_calls_without_the_capability_are_not_sent(tmp_path: Path) -> None
 @pytest.mark.parametrize("cwd", ["", "/home/\0p", "/home/\ud800", "~nobody-at-all/x"])
 async def test_invalid_folder_raises_usage_error(cwd: str) -> None:
     async with connect(EXAMPLE_AGENT, behind_rekindle=False) as agent:
-        with pytest.raises(UsageError, match=r"no folder|leads nowhere"):
+        with pytest.raises(UsageError, match=r"not a folder|is not valid"):
             await agent.new(cwd)
 
 
@@ -356,13 +358,10 @@ async def test_session_created_after_cancellation_is_closed(tmp_path: Path) -> N
         with pytest.raises(asyncio.CancelledError):
             await making
         with SqliteStore(tmp_path / "s.db") as store:
-            while not (found := store.sessions(Page())):
+            # A session that was never used is forgotten when it is closed.
+            while not store._query("select * from forgotten"):  # noqa: SLF001 - it has no name
                 assert [it async for it in agent.sessions(".")] == []
-        (info,) = found
-        assert [it async for it in agent.sessions(".")] == []
-        # Another connection can open it only if this one has closed it.
-        async with connect([*EXAMPLE_AGENT], store=tmp_path / "s.db") as other:
-            assert await other.resume(info.id, ".")
+            assert store.sessions(Page()) == []
 
 
 async def test_second_load_of_the_same_session_is_busy(tmp_path: Path) -> None:

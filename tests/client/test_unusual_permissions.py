@@ -36,7 +36,7 @@ async def test_choose_raises_for_an_unknown_choice() -> None:
     ) as agent:
         session = await agent.new(".")
         assert '"the-reject_always"' in await session.ask("only_always")
-        assert "there are the-allow_always, the-reject_always" in raised[0]
+        assert "the choices are the-allow_always, the-reject_always" in raised[0]
     async with connect([*MISBEHAVING_AGENT, "1"], behind_rekindle=False) as agent:
         session = await agent.new(".")
         texts = [

@@ -110,5 +110,5 @@ def test_help_shows_an_example() -> None:
 def test_invalid_flag_is_refused(flags: tuple[str, ...]) -> None:
     shown = run(*flags)
     assert (shown.returncode, shown.stdout) == (2, "")
-    assert "rekindle example-agent: " in shown.stderr
+    assert "rekindle: error: " in shown.stderr
     assert "Traceback" not in shown.stderr

@@ -1,5 +1,6 @@
 """The protocol versions of the example agent: negotiation, differences, shared sessions."""
 
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -111,9 +112,31 @@ def test_id_must_be_a_string_or_an_integer(v2: ClientV2, request_id: str) -> Non
     assert v2.answer(None)["error"]["code"] == -32600
 
 
-def test_batch_is_refused_with_one_error(v2: ClientV2) -> None:
-    v2.write(b'[{"jsonrpc":"2.0","id":1,"method":"session/list"}]\n')
+def test_answers_to_a_batch_are_one_array(v2: ClientV2) -> None:
+    listing = b'{"jsonrpc":"2.0","id":"a","method":"session/list"}'
+    unknown = b'{"jsonrpc":"2.0","id":"b","method":"_unknown"}'
+    notification = b'{"jsonrpc":"2.0","method":"_unknown"}'
+    v2.write(b"[%s,17,%s,%s]\n" % (listing, notification, unknown))
+    first, second, third = json.loads(v2.next_line())
+    assert (first["id"], second["id"], third["id"]) == ("a", None, "b")
+    assert "sessions" in first["result"]
+    assert (second["error"]["code"], third["error"]["code"]) == (-32600, -32601)
+
+
+def test_batch_of_notifications_is_silent(v2: ClientV2) -> None:
+    v2.write(b'[{"jsonrpc":"2.0","method":"_unknown"}]\n')
+    assert v2.error("_unknown", {}) == (-32601, {"method": "_unknown"})
+
+
+def test_empty_batch_is_refused_with_one_error(v2: ClientV2) -> None:
+    v2.write(b"[]\n")
     assert v2.answer(None)["error"]["code"] == -32600
+
+
+def test_version_1_has_no_batches(agent: Start) -> None:
+    client = agent()
+    client.write(b'[{"jsonrpc":"2.0","id":1,"method":"session/list"}]\n')
+    assert client.answer(None)["error"]["code"] == -32600
 
 
 def test_only_v2_needs_version_2() -> None:
@@ -126,7 +149,7 @@ def test_only_v2_needs_version_2() -> None:
         timeout=TIMEOUT,
     )
     assert (shown.returncode, shown.stdout) == (2, "")
-    assert shown.stderr == "rekindle example-agent: --only-v2 needs --protocol 2\n"
+    assert shown.stderr == "rekindle: error: --only-v2 needs --protocol 2\n"
 
 
 # -- one memory for both versions --

@@ -36,7 +36,21 @@ def test_changes_are_diffs_and_notes_without_whole_files() -> None:
     changes = list(change_parts(item))
     assert [type(part) for part in changes] == [Diff, Note]
     assert [type(part) for part in result_parts(item, {})][:3] == [Diff, Note, Code]
-    assert changes[1] == Note("/a: 0 lines became 150000, too long to compare")
+    assert changes[1] == Note("/a: 0 lines became 150000; too long to compare")
+
+
+NO_NEWLINE = "No newline at end of file"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "notes"),
+    [("a = 1", "a = 2", 0), ("a\n", "b", 1), ("a", "b\n", 1), ("", "b", 1), ("a\n", "b\n", 0)],
+)
+def test_missing_newline_is_noted_only_where_it_differs(old: str, new: str, notes: int) -> None:
+    (part,) = change_parts(call(content=[diff(old, new)]))
+    assert isinstance(part, Diff)
+    assert part.text.count(NO_NEWLINE) == notes
+    assert f"+{new.rstrip()}" in part.text
 
 
 def test_a_diff_without_a_patch_is_a_note() -> None:
@@ -70,7 +84,7 @@ def test_content_that_cannot_be_shown_is_described() -> None:
         ({"output": "raw"}, {"x": Terminal(output=bytearray(b"shown"))}, Code("shown")),
         ({"output": "raw"}, {"x": Terminal()}, Code("raw")),
         ({"exit_code": 0}, {"x": Terminal()}, Code("")),
-        ({"exit_code": 0}, {}, Note("a terminal that is gone")),
+        ({"exit_code": 0}, {}, Note("a terminal whose output is not recorded")),
     ],
 )
 def test_the_raw_output_of_a_call_replaces_a_terminal_that_is_gone(

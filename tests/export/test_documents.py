@@ -91,9 +91,9 @@ def test_the_json_document_can_be_parsed() -> None:
     assert [turn["turn"] for turn in document["conversation"]] == [1, 2, 3]
     (terminal,) = document["terminals"].values()
     assert terminal["output"] == "red <out>"
-    docs = Path(__file__).parents[2] / "docs"
+    docs = Path(__file__).parents[2] / "docs" / "reference"
     documented = "".join(
-        (docs / name).read_text(encoding="utf-8") for name in ("export.md", "json.md")
+        (docs / name).read_text(encoding="utf-8") for name in ("formats.md", "json.md")
     )
     assert [name for name in document if f"`{name}`" not in documented] == []
     kinds = {item["type"] for turn in document["conversation"] for item in turn["items"]}

@@ -61,7 +61,7 @@ def test_every_item_that_a_reducer_adds_has_a_view() -> None:
 
 
 def test_only_kinds_of_the_history_add_items() -> None:
-    no_items = {Category.STATE, Category.NOTICE, Category.TERMINAL}
+    no_items = {Category.STATE, Category.NOTICE, Category.TERMINAL, Category.TRUNCATION}
     for name, kind in KINDS.items():
         assert (REDUCERS[name].item is None) == (kind.category in no_items), name
 

@@ -1,6 +1,6 @@
 """`make torture`: run episodes of a seed for some seconds, several at once.
 
-make torture SECONDS=600 SEED="1 2 3"   three long runs, which write docs/reliability.md
+make torture SECONDS=600 SEED="1 2 3"   three long runs, which write docs/explanation/reliability.md
 make torture SECONDS=60                 a short run; it writes the page only with WRITE=1
 make torture SEED=2 EPISODE=123         repeat one episode
 """

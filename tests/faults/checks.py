@@ -160,6 +160,6 @@ def check_integrity(store_path: Path) -> None:
 
 def check_no_internal_errors(stderr: str) -> None:
     """No traceback and no internal error is in the stderr of Rekindle."""
-    for words in ("Traceback", "a fault in Rekindle"):
+    for words in ("Traceback", "a bug in Rekindle"):
         if words in stderr:
             raise Violation("a fault of Rekindle's own", stderr[-2000:])

@@ -127,7 +127,7 @@ def _check_new_session(world: World, editor: Editor, session_id: str, *others: E
 
 def _check_most_is_recovered(world: World, editor: Editor, session_id: str) -> None:
     """Check that most messages from before the damage are in the store, in any session."""
-    if "was set aside as" not in editor.stderr.read_text(errors="replace"):
+    if "was renamed to" not in editor.stderr.read_text(errors="replace"):
         return
     said = {one for piece in world.ledger[session_id].pieces.values() for one in piece}
     with SqliteStore(world.store, create=False) as store:

@@ -259,7 +259,7 @@ class Editor:
         }
 
     def wait_for_exit(self, timeout: float = TIMEOUT) -> None:
-        """Wait for the end of both processes, and of all that they have started."""
+        """Wait for the end of both processes, and of all processes that they have started."""
         self.rekindle.wait(timeout)
         self.hang_up()
         self.client.send_signal(signal.SIGCONT)

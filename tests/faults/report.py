@@ -1,4 +1,4 @@
-"""The output of a run: a line for each failure, a final table, and docs/reliability.md."""
+"""The output of a run: a line for each failure, a final table, and the page about reliability."""
 
 import inspect
 import os
@@ -13,7 +13,7 @@ import apsw
 from . import checks, damage, endurance, resource_usage
 from .episodes import Outcome
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "reliability.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "explanation" / "reliability.md"
 _STRUCK = ("Rekindle", "the agent", "the client")
 _BLOWS = ("kill", "pause")
 _CHECKS: tuple[Callable[..., object], ...] = (
@@ -24,44 +24,44 @@ _CHECKS: tuple[Callable[..., object], ...] = (
     resource_usage.check_resource_usage,
 )
 _INTRODUCTION = """\
-# Is anything lost?
+# Reliability
 
 *Written by `make torture` with the seeds and seconds of this table, one seed after the other, each
 with some episodes at once; do not edit.*
 
-Clients, Rekindle and agents run as processes of their own, and are broken on purpose, many times,
-at moments that are drawn from a seed. Everything that an agent says carries a number, and the
-client process notes each byte that it received. So what must be in the store is known exactly.
-Of the clients and of the agents, three in ten speak version 2 of the protocol.
+This page shows whether anything was lost. Clients, Rekindle and agents run as separate processes,
+and faults hit them many times, at moments that a seed decides. Every message of an agent carries
+a number, and the client process notes each byte that it receives. So the expected content of the
+store is known exactly. Three in ten of the clients and agents speak version 2 of the protocol.
 """
 _MEANING = """\
-**kill** is SIGKILL. **pause** is SIGSTOP for up to 0.15 s, then SIGCONT. Whoever is left must then
-end, or go on: an agent that was killed is started again, and the next turn works; if Rekindle or
-the client was killed, nobody stays behind. Rekindle is mostly forked from a process that has loaded
-it already, and in one of 20 cases started as editors start it.
+**kill** is SIGKILL. **pause** is SIGSTOP for up to 0.15 s, then SIGCONT. The other processes must
+then exit, or continue. After a kill of the agent, Rekindle starts it again and the next turn
+works. After a kill of Rekindle or the client, no process is left. Rekindle is mostly forked from
+a process that has already imported it; in one of 20 cases, it is started as editors start it.
 """
 _OTHERS = """\
 **Damage.** {damage}
 
 **Endurance.** {endurance}
 
-**Failing disks.** A library that is preloaded into Rekindle lets writes and syncs fail with EIO and
-ENOSPC: those of the log, the store, the shared memory, pending files and their folder. The data of
-a failed sync are in the file nevertheless. `tests/runtime/test_uncertain_write.py` does the same in
-any order, and looks at the store as a kill leaves it at that moment.
+**Failing disks.** A preloaded library lets writes and syncs of Rekindle fail with EIO and ENOSPC:
+for the log, the store, the shared memory, pending files and their folder. The data of a failed
+sync are in the file nevertheless. `tests/runtime/test_uncertain_write.py` does the same in any
+order, and checks the store in the state that a kill would leave at that moment.
 
-**Loss of power** cannot be had by killing processes. `tests/store/sqlite/test_power_loss.py` and
-`tests/runtime/test_power_loss.py` have SQLite and pending files on a disk that loses any part of
-what was not synced, names of files included, and stop at any write: turns that have ended are
-there, once and in order, and the store is sound. That disks keep what they have synced is taken on
-trust.
+**Loss of power** cannot be produced by killing processes. `tests/store/sqlite/test_power_loss.py`
+and `tests/runtime/test_power_loss.py` put SQLite and pending files on a simulated disk, which
+loses any part of the unsynced data, names of files included. They stop at any write: finished
+turns are there, once and in order, and the store is sound. The tests assume that disks keep
+synced data.
 
-**Mutations** show whether the tests notice a fault in the source. Four mutations that the tests had
-missed are caught now: a folder that is not synced before a pending file is forgotten, the name of a
-pending file that is never synced, a late answer that is accepted twice, and a pause between two
-attempts that does not grow. Of 52 further ones, drawn at random from `proxy`, `store`, `runtime`
-and `transfer`, the tests caught 44 at once. Four more mattered, and each has a test now. Three
-change nothing. One closes a descriptor later, which breaks no promise.
+**Mutations** show whether the tests notice a fault in the source. Four mutations that the tests
+had missed are caught now: a folder that is not synced before a pending file is forgotten, the
+name of a pending file that is never synced, a late answer that is accepted twice, and a pause
+between two attempts that does not grow. Of 52 further mutations, drawn at random from `proxy`,
+`store`, `runtime` and `transfer`, the tests caught 44 at once. Four more mattered, and each has a
+test now. Three change nothing. One closes a descriptor later, which breaks no promise.
 
 **Not covered:** systems other than Linux.
 """
@@ -139,14 +139,14 @@ def _document(runs: list[Run]) -> Iterator[str]:
     yield "## What is checked\n"
     yield "After every fault, for the sessions and processes that it has touched:\n"
     yield from (f"- {_in_one_line(check)}" for check in _CHECKS)
-    yield "- No process is left behind, found by what each has in its environment."
+    yield "- No process is left behind, which a variable in its environment shows."
     yield "- Every request is answered, and the next turn works.\n"
     yield "At the end of every episode (some faults on one store), for all its sessions:\n"
     yield f"- {_in_one_line(checks.check_integrity)}\n"
-    yield "## Who was struck, and when\n"
+    yield "## Killed and paused processes\n"
     yield from _table(["", *_strikes_header()], _strikes(faults))
     yield _MEANING
-    yield "## What else went wrong\n"
+    yield "## Other faults\n"
     others = {name: count for name, count in faults.items() if not _is_strike(name)}
     yield from _table(["fault", "times"], sorted(others.items()))
     yield from (f"- Not possible here: {name}: {why}." for name, why in _skipped(runs).items())

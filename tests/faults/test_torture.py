@@ -37,6 +37,7 @@ EPISODES = [
     ("endurance", 1),
 ]
 SLOW = {
+    ("strikes", 2),
     ("imports that are killed", 1),
     ("kills while something waits", 1),
     ("endurance", 1),
@@ -139,7 +140,9 @@ def test_wrong_replay_is_found() -> None:
 
 
 def test_internal_error_is_found() -> None:
-    check_no_internal_errors("rekindle: not recording: the disk is full. The conversation goes on")
+    check_no_internal_errors(
+        "rekindle: not recording: the disk is full. The conversation continues"
+    )
     with pytest.raises(Violation):
         check_no_internal_errors("Traceback (most recent call last):")
 

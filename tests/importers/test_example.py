@@ -1,4 +1,4 @@
-"""The example importer in docs/importers.md follows the rules for importers."""
+"""The example importer in docs/how-to/write-an-importer.md follows the rules for importers."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from rekindle.store.memory import MemoryStore
 from rekindle.transfer.merge import MergeOutcome
 from tool_imports import Run, everything
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "importers.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "how-to" / "write-an-importer.md"
 RECORDS = [
     {"type": "asked", "time": "2025-10-09T00:00:01Z", "cwd": "/home/user", "text": "One"},
     {"type": "answered", "text": "1"},

@@ -16,7 +16,9 @@ from command_runs import Done, run
 from rekindle.importers.registry import BUILT_IN_NAMES, GROUP, load_importer
 from stdio_client import EXAMPLE_AGENT
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "importers.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "how-to" / "write-an-importer.md").read_text(
+    encoding="utf-8"
+)
 LINES = [
     {"type": "asked", "time": "2025-10-09T00:00:01Z", "cwd": "/home/user", "text": "One"},
     {"type": "answered", "text": "1"},

@@ -197,3 +197,36 @@ def test_notes_limit_reasons_and_count_each_section_once() -> None:
     for _ in range(3):
         notes.restart("part").skip("again")
     assert notes.skipped["again"] == 1
+
+
+def test_notes_keep_the_first_place_of_each_reason() -> None:
+    notes = ImportNotes()
+    notes.skip("unknown")
+    part = notes.restart("part")
+    for line in (3, 5):
+        part.place = lambda line=line: f"f, line {line}"
+        part.skip("in a line")
+        part.skip("named", place="g, line 1")
+    part.skip("nothing", 0)
+    expected = {"unknown": "", "in a line": "f, line 3", "named": "g, line 1"}
+    assert notes.places == expected
+    assert notes.skipped == {"unknown": 1, "in a line": 2, "named": 2}
+
+
+def test_reader_knows_the_number_of_the_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(line_reader_module, "MAX_LINE_BYTES", 10)
+    path = tmp_path / "f"
+    path.write_bytes(b"a\n\n" + b"x" * 35 + b"\nb\n" + b"y" * 11 + b"\nc")
+    lines = LineReader(path)
+    for _ in range(2):
+        assert [(line, lines.place()) for _, line in lines] == [
+            (b"a", f"{path}, line 1"),
+            (b"", f"{path}, line 2"),
+            (b"b", f"{path}, line 4"),
+            (b"c", f"{path}, line 6"),
+        ]
+    assert lines.too_long_place == f"{path}, line 3"
+    later = LineReader(path, 3, lines_before=2)
+    assert [later.place() for _ in later][:1] == [f"{path}, line 4"]

@@ -91,12 +91,14 @@ def test_agent_that_saves_each_turn_is_restored_natively(tmp_path: Path) -> None
     assert "session/prompt" in traffic
 
 
+@pytest.mark.slow
 def test_agent_without_sessions_receives_everything_once(tmp_path: Path) -> None:
     with scenario_of(tmp_path) as scenario:
         scenario.run(["answer"])
     assert [(it.is_ok, it.restored) for it in scenario.outcomes] == [(True, "handover")] * 2
 
 
+@pytest.mark.slow
 def test_false_claim_of_memory_is_a_failure(tmp_path: Path) -> None:
     with scenario_of(tmp_path, "load", "resume", "forgets") as scenario:
         scenario.run(["answer"])

@@ -29,7 +29,7 @@ def test_report_shows_features_that_only_rekindle_provides() -> None:
     bare = {**OK, "load": Outcome("failed", "no"), "delete": Outcome("not offered")}
     whole = result(forms={"bare": bare, "v1": OK, "v2": OK})
     assert whole.is_as_expected
-    assert "| delete; does not work: load | all of it" in summary_table([whole])
+    assert "| delete; does not work: load | everything" in summary_table([whole])
     assert "| load replays all of it | ✗ (1) | ✓ | ✓ |" in compose([whole])
     assert "\n1. no\n" in compose([whole])
 
@@ -38,7 +38,7 @@ def test_failure_behind_rekindle_is_unexpected() -> None:
     failing = {**OK, "fork": Outcome("failed", "it broke")}
     whole = result(forms={"bare": OK, "v1": OK, "v2": failing})
     assert not whole.is_as_expected
-    assert "all but fork" in summary_table([whole])
+    assert "everything but fork" in summary_table([whole])
 
 
 def test_failure_with_acpx_is_unexpected() -> None:
@@ -47,7 +47,7 @@ def test_failure_with_acpx_is_unexpected() -> None:
 
 
 def test_result_of_one_scenario_is_shown() -> None:
-    assert "| nothing | all of it |" in summary_table([result()])
+    assert "| nothing | everything |" in summary_table([result()])
 
 
 def test_missing_agent_is_not_a_pass() -> None:
@@ -64,7 +64,9 @@ def test_report_shows_imports_with_differences_and_reasons() -> None:
     whole = result(forms={"bare": OK, "v1": OK, "v2": OK}, imports=IMPORTED, differences=(why,))
     assert whole.is_as_expected
     document = compose([whole])
-    assert f"| the agent of another tool continues it | ✓ told: {SPEC.successor} |" in document
+    assert (
+        f"| the agent of another tool continues it | ✓ with history: {SPEC.successor} |" in document
+    )
     row = f"| {SPEC.tool} | text of a call | — | `` ```⏎a\\|b⏎``` `` | it is so |"
     assert row in document
 
@@ -73,7 +75,7 @@ def test_failed_import_is_unexpected() -> None:
     failing = {**IMPORTED, "load v2": Outcome("failed", "a thought is missing")}
     whole = result(forms={"bare": OK, "v1": OK, "v2": OK}, imports=failing)
     assert not whole.is_as_expected
-    assert "all but what is imported from it" in summary_table([whole])
+    assert "everything but what is imported from it" in summary_table([whole])
     assert "| the same, v2 client | ✗ (1) |" in compose([whole])
     assert "\n1. a thought is missing\n" in compose([whole])
 
@@ -89,7 +91,7 @@ def test_readme_table_is_replaced_in_place() -> None:
     made = update_readme(readme, results)
     assert summary_table(results) in made
     assert update_readme(made, results) == made
-    assert made.partition("## Look at")[2] == readme.partition("## Look at")[2]
+    assert made.partition("<!-- /interop")[2] == readme.partition("<!-- /interop")[2]
     with pytest.raises(ValueError, match="has no <!-- interop"):
         update_readme("# Rekindle", results)
 
@@ -103,7 +105,7 @@ def test_report_shows_the_turns_that_a_killed_agent_knows() -> None:
     )
     whole = result(forms={"bare": OK, "v1": OK, "v2": OK}, memory=memory)
     assert not whole.is_as_expected
-    assert "all but memory of all turns after a kill" in summary_table([whole])
+    assert "everything but memory of all turns after a kill" in summary_table([whole])
     document = compose([whole])
     assert f"| {SPEC.name} | load | ✓ native + 2 | ✗ (1) native | — | — | — |" in document
     assert f"| {SPEC.name} | resume | — | — | — | ✗ (2) native | ✗ (3) |" in document
@@ -118,4 +120,4 @@ def test_client_that_is_not_installed_is_no_failure() -> None:
     assert whole.is_as_expected
     assert "**Not run**: it is not installed." in compose([whole])
     failing = result(forms={"bare": OK, "v1": OK, "v2": OK}, neovim={"new": Outcome("failed", "")})
-    assert "all but what Neovim needs" in summary_table([failing])
+    assert "everything but what Neovim needs" in summary_table([failing])

@@ -42,10 +42,14 @@ def outcomes(
 def test_capable_agent_passes_all_steps(tmp_path: Path) -> None:
     steps = outcomes(tmp_path, *ALL)
     not_ok = {step: outcome for step, outcome in steps.items() if outcome.status != "ok"}
-    # The agent saves a turn at its end, and a bare agent is not restarted.
+    # The agent saves a turn at its end, a bare agent is not restarted, and no agent has these yet.
     assert not_ok == {
         "cut off": Outcome("failed", "the model was not shown it"),
         "agent killed": Outcome("not reached"),
+        "title": Outcome("not offered"),
+        "archive": Outcome("not offered"),
+        "rewind": Outcome("not offered"),
+        "rewind memory": Outcome("not reached"),
     }
     assert steps["load memory"] == steps["resume memory"] == Outcome("ok", "native")
 
@@ -69,7 +73,14 @@ def test_behind_rekindle_all_steps_pass_and_name_the_method(protocol: int, tmp_p
     steps = outcomes(tmp_path, protocol=protocol, is_behind_rekindle=True)
     assert steps.keys() == STEPS.keys()
     assert {value.status for value in steps.values()} == {"ok"}
-    for step in ("load memory", "agent killed", "resume memory", "cut off", "fork memory"):
+    for step in (
+        "load memory",
+        "agent killed",
+        "resume memory",
+        "cut off",
+        "fork memory",
+        "rewind memory",
+    ):
         assert steps[step].remark == "told"
 
 

@@ -64,8 +64,8 @@ def test_internal_error_in_a_flow_is_reported_and_answered(
     book.do_said("s1 Hello | Hi")
     book.receive(CLIENT, ['{"id":1,"method":"session/list","params":{}}'])
     answer, told = book.out
-    assert '"error":{"code":-32603,"message":"a fault in Rekindle: its log tells more"}' in answer
-    assert told == "!  a fault in Rekindle, please report it: RuntimeError('a fault')"
+    assert '"error":{"code":-32603,"message":"a bug in Rekindle: see its stderr and log"}' in answer
+    assert told == "!  a bug in Rekindle, please report it: RuntimeError('a fault')"
 
 
 def test_internal_error_in_a_replay_is_reported_and_answered(
@@ -82,8 +82,8 @@ def test_internal_error_in_a_replay_is_reported_and_answered(
     params = '{"sessionId":"s1","cwd":"/p","mcpServers":[]}'
     book.receive(CLIENT, [f'{{"id":1,"method":"session/load","params":{params}}}'])
     answer, told = book.out
-    assert '"error":{"code":-32603,"message":"a fault in Rekindle: its log tells more"}' in answer
-    assert told == "!  a fault in Rekindle, please report it: RuntimeError('a fault')"
+    assert '"error":{"code":-32603,"message":"a bug in Rekindle: see its stderr and log"}' in answer
+    assert told == "!  a bug in Rekindle, please report it: RuntimeError('a fault')"
 
 
 def test_untranslatable_line_is_not_forwarded(
@@ -100,7 +100,7 @@ def test_untranslatable_line_is_not_forwarded(
     update = '{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{}}'
     line = f'{{"method":"session/update","params":{{"sessionId":"s1","update":{update}}}}}'
     book.receive(AGENT, [line])
-    assert book.out == ["!  a fault in Rekindle, please report it: RuntimeError('a fault')"]
+    assert book.out == ["!  a bug in Rekindle, please report it: RuntimeError('a fault')"]
 
 
 def test_engine_knows_open_requests_and_whether_the_agent_can_restart() -> None:

@@ -15,6 +15,7 @@ from rekindle.proxy.connection_state import (
     EngineSettings,
 )
 from rekindle.proxy.flow import (
+    NO_RESPONSE,
     Action,
     AgentReply,
     CallAgent,
@@ -169,7 +170,7 @@ def test_a_call_without_an_answer_times_out_and_a_late_answer_is_ignored(host: H
     assert host.results == []
     host.step(150)
     host.scheduler.tick()
-    assert host.results == [{"got": AgentReply(is_timed_out=True)}]
+    assert host.results == [{"got": AgentReply(error=NO_RESPONSE)}]
     assert host.reply({"id": "rekindle-1", "result": 1})
     assert not host.reply({"id": "rekindle-1", "result": 1})
 
@@ -220,7 +221,7 @@ def refuse() -> Flow:
     yield
 
 
-@pytest.mark.parametrize(("flow", "message"), [(fail, "a fault in Rekindle"), (refuse, "no")])
+@pytest.mark.parametrize(("flow", "message"), [(fail, "a bug in Rekindle"), (refuse, "no")])
 def test_a_flow_that_raises_refuses_the_request(
     host: Host, flow: Callable[[], Flow], message: str
 ) -> None:

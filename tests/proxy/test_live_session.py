@@ -38,6 +38,7 @@ MEMORY = {
         M.OUTDATED: M.OUTDATED,
     },
     "used_elsewhere": {M.READY: M.OUTDATED, M.LOST: M.OUTDATED, M.OUTDATED: M.OUTDATED},
+    "rewound": {M.READY: M.OUTDATED, M.LOST: M.OUTDATED, M.OUTDATED: M.OUTDATED},
     "agent_exited": {
         M.READY: M.LOST,
         M.LOST: M.LOST,
@@ -315,7 +316,7 @@ def test_an_agents_title_replaces_the_waiting_one() -> None:
     assert (title.known, title.announce()) == ("Greeting", None)
 
 
-@pytest.mark.parametrize("how", ["lock", "restored", "prompted"])
+@pytest.mark.parametrize("how", ["lock", "restored", "prompted", "user_titled"])
 def test_a_locked_title_is_not_replaced_by_the_agents(how: str) -> None:
     title = TitleSync()
     match how:
@@ -324,6 +325,10 @@ def test_a_locked_title_is_not_replaced_by_the_agents(how: str) -> None:
             title.lock()
         case "restored":
             title.restored("Mine", is_locked=True)
+        case "user_titled":
+            title.prompted("Hello", is_users=False)
+            title.user_titled("Mine")
+            assert title.announce() is None
         case _:
             title.prompted("Mine", is_users=True)
             title.announce()

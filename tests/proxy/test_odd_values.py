@@ -119,5 +119,5 @@ def test_any_history_can_be_handed_over(client: int, agent: int, updates: list[J
     conversation.request("session/prompt", prompt=[{"type": "text", "text": "More"}])
     (asked,) = [line for line in conversation.book.out if line.startswith("<a ")]
     handed, more = json.loads(asked[3:])["params"]["prompt"]
-    assert "no memory of it" in handed["text"]
+    assert "you do not remember it" in handed["text"]
     assert more["text"] == "More"

@@ -1,10 +1,11 @@
 """Replay equals live, whichever versions the client and the agent speak."""
 
 import pytest
-from hypothesis import example, given, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from client_model_v1 import Editor
 from client_model_v2 import EditorV2
+from selection import some
 from version_conversations import (
     AAA,
     ADDED_V2,
@@ -16,11 +17,14 @@ from version_conversations import (
     PLAIN_V1,
     PLAN_V2,
     SAID,
+    SESSION_MESSAGE,
     SHOWING,
+    SUBAGENT,
     TAKING_BACK_V2,
     TERMINAL,
     Conversation,
     Json,
+    of_child,
     output,
 )
 
@@ -38,6 +42,82 @@ def shown_after(client: int, agent: int, turns: list[list[Json]], *, is_quick: b
         for update in conversation.turn(number, updates):
             editor.apply(update)
     return editor.shown()
+
+
+class Family:
+    """The views that a client has of a session and of its sub-agents."""
+
+    def __init__(self, client: int) -> None:
+        self.new_view = Editor if client == 1 else EditorV2
+        self.views: dict[str, Editor | EditorV2] = {}
+        self.states: dict[str, Json] = {}
+        """The states of sub-agents, which they and their parents report."""
+
+    def apply(self, update: Json) -> None:
+        """Show an update in the view of its session."""
+        session_id = update.get("of", "")
+        view = self.views.setdefault(session_id, self.new_view())
+        shown = {name: value for name, value in update.items() if name != "of"}
+        if update["sessionUpdate"] == "subagent_update" and "state" in shown:
+            self.states[shown["sessionId"]] = shown.pop("state")
+        view.apply(shown)
+        if session_id and update["sessionUpdate"] == "state_update":
+            hidden = {"of", "_meta", "sessionUpdate"}
+            self.states[session_id] = {k: v for k, v in update.items() if k not in hidden}
+
+    def shown(self) -> Json:
+        """Return what the client shows of each session that has something to show."""
+        shown = {name: (view.shown(), view.state) for name, view in self.views.items()}
+        return {name: view for name, view in shown.items() if view != ([], {})}
+
+
+def check_family(client: int, agent: int, turns: list[list[Json]]) -> None:
+    conversation = Conversation(client, agent)
+    live, replayed = Family(client), Family(client)
+    for number, updates in enumerate(turns):
+        if client == 1:
+            view = live.views.setdefault("", Editor())
+            assert isinstance(view, Editor)
+            view.prompt([{"type": "text", "text": f"prompt {number}"}])
+        for update in conversation.turn(number, updates):
+            live.apply(update)
+    for update in conversation.replayed():
+        replayed.apply(update)
+    # A replay sends the whole state of the session, also fields that never changed.
+    assert replayed.views[""].shown() == live.views[""].shown()
+    del replayed.views[""], live.views[""]
+    assert replayed.shown() == live.shown()
+    assert replayed.states == live.states
+
+
+def with_own_child(update: Json) -> Json:
+    """Return an update in which a sub-agent names no sub-agent of another one."""
+    return {**update, "sessionId": f"{update['of']}-d"} if "sessionId" in update else update
+
+
+# A sub-agent has not been offered any modes.
+V1_CHILD = (
+    of_child(*PLAIN_V1, SUBAGENT)
+    .map(with_own_child)
+    .filter(lambda update: update["sessionUpdate"] != "current_mode_update")
+)
+V2_CHILD = of_child(
+    *ADDED_V2,
+    st.just({"sessionUpdate": "state_update", "state": "running"}),
+    st.just({"sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn"}),
+)
+
+
+@pytest.mark.parametrize("client", [1, 2])
+@given(turns=turns_of(*PLAIN_V1, SUBAGENT, SESSION_MESSAGE, V1_CHILD, V1_CHILD))
+def test_sub_agents_of_a_version_1_agent(client: int, turns: list[list[Json]]) -> None:
+    check_family(client, 1, turns)
+
+
+@pytest.mark.parametrize("client", [1, 2])
+@given(turns=turns_of(*ADDED_V2, SUBAGENT, SESSION_MESSAGE, V2_CHILD, V2_CHILD))
+def test_sub_agents_of_a_version_2_agent(client: int, turns: list[list[Json]]) -> None:
+    check_family(client, 2, turns)
 
 
 def check(client: int, agent: int, turns: list[list[Json]]) -> None:
@@ -78,6 +158,82 @@ def test_version_1_client_and_version_2_agent(turns: list[list[Json]]) -> None:
 @given(turns_of(*PLAIN_V1, ASKING))
 def test_version_1_on_both_sides(turns: list[list[Json]]) -> None:
     check(1, 1, turns)
+
+
+# -- with rewinds -----------------------------------------------------------------------------
+
+
+def steps_of(*updates: st.SearchStrategy[Json]) -> st.SearchStrategy[list[Json]]:
+    """Return turns, rewinds to a message, and edits of a prompt."""
+    number = st.integers(min_value=0, max_value=5)
+    turn = st.builds(lambda items: {"turn": items}, st.lists(st.one_of(*updates), max_size=4))
+    rewind = st.builds(lambda place: {"rewind": place}, number)
+    edit = st.builds(lambda place, items: {"edit": place, "turn": items}, number, st.just([SAID]))
+    return st.tuples(turn, st.lists(st.one_of(turn, rewind, edit), max_size=6)).map(
+        lambda it: [it[0], *it[1]]
+    )
+
+
+def check_rewinds(client: int, agent: int, steps: list[Json], *, is_native: bool) -> None:
+    conversation = Conversation(client, agent, *["rewind"] * is_native)
+    live, replayed = (Editor(), Editor()) if client == 1 else (EditorV2(), EditorV2())
+    for number, step in enumerate(steps):
+        updates: list[Json] = []
+        if "rewind" in step:
+            ids = (
+                live.message_ids()
+                if isinstance(live, Editor)
+                else live.message_ids("user_message", "agent_message", "agent_thought")
+            )
+            if ids:
+                updates = conversation.rewind(ids[step["rewind"] % len(ids)])
+        else:
+            prompts = live.message_ids("user_message") if isinstance(live, EditorV2) else []
+            # A version 1 client does not know the ids of its own prompts.
+            is_edit = "edit" in step and prompts
+            edited = prompts[step["edit"] % len(prompts)] if is_edit else None
+            if isinstance(live, Editor):
+                live.prompt([{"type": "text", "text": f"prompt {number}"}])
+            updates = conversation.turn(number, step["turn"], edited)
+        for update in updates:
+            live.apply(update)
+    for update in conversation.replayed():
+        replayed.apply(update)
+    assert replayed.shown() == live.shown()
+
+
+@settings(max_examples=some(100))
+@given(is_native=st.booleans(), steps=steps_of(*PLAIN_V1, ODD, ASKING, COMPACTION))
+def test_rewinds_with_version_2_client_and_version_1_agent(
+    steps: list[Json], *, is_native: bool
+) -> None:
+    check_rewinds(2, 1, steps, is_native=is_native)
+
+
+@settings(max_examples=some(100))
+@given(
+    is_native=st.booleans(),
+    steps=steps_of(*ADDED_V2, *TAKING_BACK_V2, PLAN_V2, ODD, ASKING, COMPACTION, PATCHED),
+)
+def test_rewinds_with_version_2_on_both_sides(steps: list[Json], *, is_native: bool) -> None:
+    check_rewinds(2, 2, steps, is_native=is_native)
+
+
+@settings(max_examples=some(100))
+@given(is_native=st.booleans(), steps=steps_of(*ADDED_V2, ASKING))
+def test_rewinds_with_version_1_client_and_version_2_agent(
+    steps: list[Json], *, is_native: bool
+) -> None:
+    check_rewinds(1, 2, steps, is_native=is_native)
+
+
+@settings(max_examples=some(100))
+@given(is_native=st.booleans(), steps=steps_of(*PLAIN_V1, ASKING))
+def test_rewinds_with_version_1_on_both_sides(steps: list[Json], *, is_native: bool) -> None:
+    check_rewinds(1, 1, steps, is_native=is_native)
+
+
+# -- the fast path ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("client", [1, 2])

@@ -78,7 +78,7 @@ def test_the_refusal_of_a_leased_session_names_its_holder() -> None:
 
 def test_an_unknown_session_may_have_a_reason() -> None:
     assert unknown_session("s1").message == "no session s1"
-    assert unknown_session("s1", "it left").message == "no session s1: it left"
+    assert unknown_session("s1", "it left").message == "cannot use session s1: it left"
 
 
 def test_the_agents_own_error_is_forwarded() -> None:
@@ -91,12 +91,12 @@ def test_an_agent_without_a_usable_error_did_not_answer(error: dict[str, object]
     refusal = refusal_of(AgentReply(error=error), "fly")
     assert (refusal.code, refusal.message) == (
         -32603,
-        "the agent did not answer when asked to fly",
+        "the agent did not answer the request to fly",
     )
 
 
 def test_a_session_id_with_half_of_a_surrogate_pair_is_refused() -> None:
-    with pytest.raises(Refusal, match="sessionId has half of a surrogate pair") as refused:
+    with pytest.raises(Refusal, match="sessionId contains half of a surrogate pair") as refused:
         read_session_id("session/resume", {"sessionId": "s\ud800"})
     assert refused.value.code == -32602
 
@@ -104,8 +104,8 @@ def test_a_session_id_with_half_of_a_surrogate_pair_is_refused() -> None:
 @pytest.mark.parametrize(
     ("may_take_over", "remedy"),
     [
-        (False, "start rekindle with --takeover to move it here"),
-        (True, "load or resume it again to move it back here"),
+        (False, "restart Rekindle with --takeover to use it here"),
+        (True, "load or resume it again to use it here"),
     ],
 )
 def test_the_advice_for_a_leased_session_is_one_that_helps(

@@ -104,7 +104,7 @@ def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
     )
     assert done.returncode == 2
     assert done.stdout == ""
-    assert "usage: rekindle run" in done.stderr
+    assert done.stderr.startswith("rekindle: error: ")
     assert "Traceback" not in done.stderr
 
 
@@ -256,5 +256,5 @@ def test_an_internal_error_is_reported_and_lines_are_forwarded(tmp_path: Path) -
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, said)
-    assert b"a fault in Rekindle, please report it" in done.stderr
+    assert b"a bug in Rekindle, please report it" in done.stderr
     assert b"Traceback" not in done.stderr

@@ -214,7 +214,7 @@ def test_an_agent_with_an_endless_line_is_ended(tmp_path: Path) -> None:
         _, stderr = client.end()
     finally:
         client.close()
-    assert "the agent sent a line of more than 256 MiB, without an end: it was ended" in stderr
+    assert "the agent sent a line of more than 256 MiB, without an end: Rekindle ended it" in stderr
 
 
 def test_a_client_with_an_endless_line_is_ignored(tmp_path: Path) -> None:

@@ -105,8 +105,8 @@ def test_damage_at_the_start_of_the_file_is_recovered(start: Start, damaged: Pat
     assert code == 0
     first, second, third = stderr.splitlines()
     assert first.startswith(f"rekindle: not recording: the store {damaged} is damaged")
-    expected = "5 sessions and 30 entries were saved, and nothing is known to be lost"
-    assert second.startswith("rekindle: the damaged store was set aside as ")
+    expected = "5 sessions and 30 entries were recovered, and no loss is known"
+    assert second.startswith("rekindle: the damaged store was renamed to ")
     assert second.endswith(expected)
     assert third == "rekindle: recording again"
     recorded = entries(damaged, session_id)
@@ -179,7 +179,7 @@ def test_a_wal_that_hides_commits_is_reported_and_recovered(start: Start, store_
     changed = bytearray(log)
     changed[len(log) // 3] ^= 1
     Path(f"{store_path}-wal").write_bytes(changed)
-    check_all_commands_report(store_path, "is damaged: its log")
+    check_all_commands_report(store_path, "is damaged: its write-ahead log")
     client = start(*EXAMPLE_AGENT)
     session_id = client.new()
     client.prompt(session_id, "hello")
@@ -193,15 +193,15 @@ def test_a_wal_that_hides_commits_is_reported_and_recovered(start: Start, store_
 
 def test_an_emptied_store_is_reported_by_every_command(start: Start, damaged: Path) -> None:
     os.truncate(damaged, 0)
-    check_all_commands_report(damaged, "is empty, and was not")
+    check_all_commands_report(damaged, "is empty, and was not before")
     client = start(*EXAMPLE_AGENT)
     session_id = client.new()
     client.prompt(session_id, "hello")
     code, stderr = client.end()
     assert code == 0
     assert Kind.ANSWER in {it.kind for it in entries(damaged, session_id)}
-    assert "the file is empty, and was not" in stderr
-    assert "nothing in it could be read" in stderr
+    assert "the file is empty, and was not before" in stderr
+    assert "no session could be read" in stderr
     assert doctor(damaged)
 
 
@@ -211,13 +211,13 @@ def test_a_lost_wal_of_a_new_store_is_detected(start: Start, store_path: Path) -
     client.process.kill()
     client.process.wait()
     Path(f"{store_path}-wal").unlink()
-    check_all_commands_report(store_path, "nothing is in it, and its log is gone")
+    check_all_commands_report(store_path, "it is empty, and its write-ahead log is missing")
     client = start(*EXAMPLE_AGENT)
     session_id = client.new()
     client.prompt(session_id, "hello")
     _, stderr = client.end()
     assert Kind.ANSWER in {it.kind for it in entries(store_path, session_id)}
-    assert "nothing in it could be read" in stderr
+    assert "no session could be read" in stderr
     assert doctor(store_path)
 
 
@@ -263,7 +263,7 @@ def test_a_long_recovery_does_not_delay_the_conversation(
     )
     for n in range(3):
         recorder.record([chunks("ses_2", n, 2)], sync=True)
-        with pytest.raises(StoreUnavailable, match="until what can be read of it is saved"):
+        with pytest.raises(StoreUnavailable, match="the store is being recovered"):
             recorder.ask(lambda store: store.session("ses_2"))
     assert len(report_log.reports) == 1
     may_go_on.set()
@@ -470,7 +470,7 @@ def check_recording_continues(file: bytearray, folder: Path) -> Path:
     recorder.record([chunks("new", 1, 4)], sync=True)
     recorder.close()
     assert not any(
-        "could not be recorded" in words or "a fault" in words for words in report_log.reports
+        "could not be recorded" in words or "a bug" in words for words in report_log.reports
     )
     assert len(entries(path, "new")) == 4
     return path

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rekindle.model import LeaseHolder
+from rekindle.model import LeaseHolder, Opened
 from rekindle.proxy.connection_state import EngineSettings
 from rekindle.proxy.engine import Engine
 from rekindle.proxy.step import AGENT, AgentExit, Peer
@@ -113,6 +113,22 @@ def test_a_message_is_recorded_before_the_peer_receives_it(
     assert seen == [3]
 
 
+def test_a_client_that_is_detached_leaves_no_unused_session(pair: Pair, store: MemoryStore) -> None:
+    pair.initialize()
+    pair.new()
+    assert store.known_ids(["s1"]) == {"s1"}
+    pair.driver.detach_client(pair.client_peer)
+    assert store.known_ids(["s1"]) == set()
+
+
+def test_a_clean_up_forgets_an_old_session_that_was_left_unused(
+    pair: Pair, store: MemoryStore
+) -> None:
+    store.write([Opened(session_id="old", at_us=1, cwd="/p")])
+    assert pair.driver.clean_up()
+    assert store.known_ids(["old"]) == set()
+
+
 def test_a_second_client_is_refused(pair: Pair) -> None:
     with pytest.raises(ValueError, match="has a client already"):
         pair.driver.attach_client(InProcessPeer())
@@ -150,9 +166,7 @@ def test_an_agent_that_does_not_start_again_gives_a_reason(pair: Pair) -> None:
     pair.reason = "no such file"
     pair.driver.agent_exited(AgentExit(exit_code=1, signal=None, stderr_tail=()))
     pair.request(3, "session/prompt", sessionId="s1", prompt=[])
-    assert pair.response()["error"]["message"] == (
-        "the agent could not be started again: no such file"
-    )
+    assert pair.response()["error"]["message"] == ("cannot restart the agent: no such file")
 
 
 def test_a_deadline_wakes_the_driver_and_is_met_by_a_tick(pair: Pair) -> None:
@@ -191,7 +205,7 @@ def test_a_query_that_fails_is_reported_to_the_client(
     pair.initialize()
     monkeypatch.setattr(store, "sessions", fail)
     pair.request(2, "session/list")
-    assert pair.response()["error"]["message"] == "a fault in Rekindle: its log tells more"
+    assert pair.response()["error"]["message"] == "a bug in Rekindle: see its stderr and log"
 
 
 def test_nothing_is_processed_while_the_lock_is_held(pair: Pair) -> None:
@@ -200,5 +214,5 @@ def test_nothing_is_processed_while_the_lock_is_held(pair: Pair) -> None:
     pair.initialize()
     with pytest.raises(Empty):
         pair.client.next_line(0)
-    assert pair.driver.purge_deleted()
+    assert pair.driver.clean_up()
     pair.driver.close()

@@ -70,7 +70,7 @@ class Setup:
         return self.client.call("session/list", params)["sessions"]
 
 
-HANDED_OVER = "[Rekindle: the agent does not remember this session, so it was told the record.]\n\n"
+HANDED_OVER = "[Rekindle: the agent had lost this session, so Rekindle sent it the history.]\n\n"
 
 
 @pytest.fixture

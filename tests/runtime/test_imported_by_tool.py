@@ -254,15 +254,18 @@ def test_search_export_and_import_keep_the_origin(
 
 
 def test_an_imported_session_continues_on_the_command_line(
-    imported: ToolSessionFile, store_path: Path, tmp_path: Path
+    imported: ToolSessionFile, store_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = tmp_path / "moved"
     here.mkdir()
     session_id = imported.session_id
     assert "relocate" in rekindle(store_path, "prompt", session_id, "Hi", "--", "true").stderr
     assert rekindle(store_path, "relocate", session_id, here).returncode == 0
-    # Its agent was never started here.
-    assert "give -- COMMAND" in rekindle(store_path, "prompt", session_id, "Hi").stderr
+    # Its agent was never started here, and is not installed.
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", str(here))
+        done = rekindle(store_path, "prompt", session_id, "Hi")
+    assert (done.returncode, "is not installed: `npm install -g" in done.stderr) == (127, True)
     words = ("what did I say first?", "--", *FORGETFUL)
     done = rekindle(store_path, "prompt", session_id, *words)
     assert f"You said first: {PROMPT}" in done.stdout, done.stderr

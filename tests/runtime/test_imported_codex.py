@@ -61,7 +61,10 @@ def test_a_codex_session_is_handed_over_to_the_agent(
     # Codex has continued the session too.
     it.turn(2)
     it.write(tmp_path, is_compressed=True)
-    for done in ("1 kept as a fork, because they went on here, 3 unchanged", "4 unchanged"):
+    for done in (
+        "1 kept as a fork, because both copies have new turns, 3 unchanged",
+        "4 unchanged",
+    ):
         assert f"Codex: 4 sessions: {done}".encode() in run_import(tmp_path, store_path).stderr
     client = start(*EXAMPLE_AGENT, "--offer", "none")
     client.call("initialize", INITIALIZE)

@@ -55,7 +55,7 @@ def test_an_opencode_session_is_handed_over_to_the_agent(
     # OpenCode has continued the session too.
     it.turn(2)
     it.into(db)
-    for done in (b"1 kept as a fork, because they went on here", b"1 unchanged"):
+    for done in (b"1 kept as a fork, because both copies have new turns", b"1 unchanged"):
         assert b"OpenCode: 1 session: %b\n" % done in run_import(tmp_path, store_path).stderr
     client = connect(start, "--offer", "none")
     listed = client.call("session/list", {"cwd": CWD})["sessions"]

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from stdio_client import TIMEOUT
 
 OURS_BEFORE_THE_AGENT_STARTS = {
@@ -15,6 +17,8 @@ OURS_BEFORE_THE_AGENT_STARTS = {
     "rekindle.process",
     "rekindle.cli.arguments",
     "rekindle.cli.commands.run",
+    "rekindle.configuration",
+    "rekindle.configuration.location",
     "rekindle.errors",
     "rekindle.runtime",
     "rekindle.runtime.agent_process",
@@ -33,6 +37,17 @@ OURS_AFTER = {
     "rekindle.runtime.stdio_proxy",
     "rekindle.runtime.transports.base",
     "rekindle.proxy.handlers.replay_cursor",
+    "rekindle.proxy.handlers.archive_filter",
+    "rekindle.proxy.handlers.placeholders",
+    "rekindle.proxy.handlers.session_info",
+    "rekindle.proxy.agent_choice",
+    "rekindle.proxy.handlers.switch_agent",
+    "rekindle.proxy.subagent_updates",
+    "rekindle.proxy.subagents",
+    "rekindle.acp.translate.subagents",
+    "rekindle.transcript.replay_subagents",
+    "rekindle.transcript.subagents",
+    "rekindle.proxy.system_prompt",
     "rekindle.jsonvalue",
     "rekindle.proxy.advertising",
     "rekindle.acp.terminal_output",
@@ -56,6 +71,7 @@ OURS_AFTER = {
     "rekindle.proxy.translation",
     "rekindle.acp.prompt_echo",
     "rekindle.proxy.flow",
+    "rekindle.proxy.handlers.forget",
     "rekindle.proxy.handlers.fork",
     "rekindle.proxy.agent_messages",
     "rekindle.proxy.batches",
@@ -81,15 +97,20 @@ OURS_AFTER = {
     "rekindle.cli.agent_command",
     "rekindle.proxy.handlers.agent_start",
     "rekindle.proxy.handlers.restore",
+    "rekindle.proxy.handlers.rewind",
     "rekindle.text.sanitize",
     "rekindle.proxy.live_session",
     "rekindle.proxy.step",
     "rekindle.proxy.chunk_fast_path",
     "rekindle.transcript.terminals",
+    "rekindle.transcript.id_registry",
+    "rekindle.transcript.truncation",
+    "rekindle.transcript.item_index",
     "rekindle.acp.text_chunk",
     "rekindle.proxy.strict",
     "rekindle.text.times",
     "rekindle.transcript.titles",
+    "rekindle.transcript.unused",
     "rekindle.transcript.reducer",
     "rekindle.acp.translate",
     "rekindle.acp.translate.commands",
@@ -113,6 +134,7 @@ OURS_AFTER = {
     "rekindle.runtime.recorder",
     "rekindle.runtime.driver",
     "rekindle.runtime.transports.stdio",
+    "rekindle.runtime.unused_sessions",
     "rekindle.store.base",
     "rekindle.composition",
     "rekindle.store.sqlite.filelock",
@@ -135,6 +157,8 @@ OURS_AFTER = {
 }
 OTHERS_AFTER = {"apsw", "msgspec"}
 TAKEN_BY_MSGSPEC_WHERE_INSTALLED = {"typing_extensions"}
+OURS_FOR_A_NAME = {"rekindle.cli.agent_lookup", "rekindle.cli.known_agents"}
+OURS_FOR_A_FILE = {"rekindle.configuration.file", "rekindle.configuration.keys"}
 NEVER = {"asyncio", "logging", "sqlite3", "rich", "http", "email", "socket", "ssl", "platformdirs"}
 
 # Prints the modules that are loaded when the agent is started, and those at the end.
@@ -148,24 +172,45 @@ def spying(self, *args, **options):
     start(self, *args, **options)
 subprocess.Popen.__init__ = spying
 from rekindle.cli.main import main
-main(["run", "--store", sys.argv[1], "--", sys.executable, "-c", ""])
+main(["run", "--store", *sys.argv[1:]])
 json.dump([at_start, list(set(sys.modules) - present)], sys.stderr)
 """
 
 
-def test_run_imports_exactly_these_modules(tmp_path: Path) -> None:
+def imported(store: Path, *agent: str) -> tuple[set[str], set[str]]:
+    """Return the modules that are imported when the agent is started, and at the end."""
     done = subprocess.run(
-        [sys.executable, "-c", PROBE, tmp_path / "s.db"],
+        [sys.executable, "-c", PROBE, store, *agent],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=TIMEOUT,
         check=True,
     )
     before, after = (set(names) for names in json.loads(done.stderr))
-    assert {name for name in before if name.startswith("rekindle")} == OURS_BEFORE_THE_AGENT_STARTS
-    assert {name for name in after - before if name.startswith("rekindle")} == OURS_AFTER
+    return before, after
+
+
+def ours(names: set[str]) -> set[str]:
+    return {name for name in names if name.startswith("rekindle")}
+
+
+def test_a_name_and_a_configuration_file_import_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(f"[agents.mine]\ncommand = ['{sys.executable}', '-c', '']")
+    monkeypatch.setenv("REKINDLE_CONFIG", str(path))
+    before, _ = imported(tmp_path / "s.db", "mine")
+    assert ours(before) - OURS_BEFORE_THE_AGENT_STARTS == OURS_FOR_A_NAME | OURS_FOR_A_FILE
+    assert not before & (NEVER | OTHERS_AFTER | {"difflib"})
+
+
+def test_run_imports_exactly_these_modules(tmp_path: Path) -> None:
+    before, after = imported(tmp_path / "s.db", "--", sys.executable, "-c", "")
+    assert ours(before) == OURS_BEFORE_THE_AGENT_STARTS
+    assert ours(after - before) == OURS_AFTER
     packages = {name.partition(".")[0] for name in after}
     others = packages - sys.stdlib_module_names - TAKEN_BY_MSGSPEC_WHERE_INSTALLED - {"rekindle"}
     assert others == OTHERS_AFTER
     assert not before & OTHERS_AFTER
-    assert not after & NEVER
+    assert not after & (NEVER | {"tomllib"})

@@ -43,6 +43,8 @@ def test_a_dead_holder_does_not_keep_its_lease(start: Start) -> None:
 def test_close_and_disconnect_release_the_lease(start: Start) -> None:
     one, other = connect(start), connect(start)
     closed, left = one.new(), one.new()
+    for session_id in (closed, left):
+        one.prompt(session_id, "Hello")
     one.call("session/close", {"sessionId": closed})
     other.call("session/resume", NEW | {"sessionId": closed})
     one.end()
@@ -95,6 +97,6 @@ def test_a_lost_takeover_race_is_answered_with_advice_that_helps(start: Start) -
     other.call("session/load", opening)
     prompt = {"sessionId": session_id, "prompt": [{"type": "text", "text": "Mine!"}]}
     error = one.answer(one.request("session/prompt", prompt))["error"]
-    assert error["message"].endswith("or load or resume it again to move it back here")
+    assert error["message"].endswith("or load or resume it again to use it here")
     one.call("session/load", opening)
     assert one.reply(session_id, "what did I say first?").endswith("You said first: Hello")

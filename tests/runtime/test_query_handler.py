@@ -4,8 +4,17 @@ from typing import TypeVar
 import pytest
 
 from rekindle.errors import StoreUnavailable
-from rekindle.model import LeaseHolder, LeaseResult, Opened
-from rekindle.proxy.flow import AcquireLease, GetSession, LookupIds, QueryFailed, SameFolder
+from rekindle.model import AgentArchived, LeaseHolder, LeaseResult, Opened
+from rekindle.proxy.flow import (
+    AcquireLease,
+    CompareArchiveStates,
+    GetLeaseHolder,
+    GetSession,
+    LookupIds,
+    QueryFailed,
+    SameFolder,
+    WriteChanges,
+)
 from rekindle.runtime.query_handler import QueryHandler
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
@@ -51,7 +60,36 @@ def test_a_failing_store_does_not_refuse_a_lease() -> None:
     nothing = handler_for(None)
     assert nothing.answer(AcquireLease("s")) == LeaseResult()
     assert nothing.answer(LookupIds(("s",))) == set()
-    assert nothing.answer(GetSession("s")) == QueryFailed("the record cannot be read: gone")
+    assert nothing.answer(GetSession("s")) == QueryFailed("cannot read the store: gone")
+
+
+def test_changes_are_written_or_the_query_fails() -> None:
+    store = MemoryStore()
+    changes = WriteChanges([Opened(session_id="s", at_us=1, cwd="/p")])
+    assert handler_for(store).answer(changes) is None
+    assert store.session("s").cwd == "/p"
+    failed = QueryFailed("cannot record the change: gone")
+    assert handler_for(None).answer(changes) == failed
+
+
+def test_the_lease_holder_is_looked_up_without_acquiring_the_lease() -> None:
+    store = MemoryStore()
+    handler = handler_for(store)
+    assert handler.answer(GetLeaseHolder("s")) is None
+    store.write([Opened(session_id="s", at_us=1)])
+    assert handler.answer(GetLeaseHolder("s")) is None
+    assert store.leased_ids() == set()
+    store.acquire_lease("s", THEIRS)
+    assert handler.answer(GetLeaseHolder("s")) == THEIRS
+
+
+def test_archive_states_are_compared_with_the_record() -> None:
+    store = MemoryStore()
+    store.write([Opened(session_id="s", at_us=1, cwd="/p")])
+    handler = handler_for(store)
+    assert handler.answer(CompareArchiveStates({"s": True})) == [store.session("s")]
+    store.write([AgentArchived(session_id="s", at_us=1, is_archived=True)])
+    assert handler.answer(CompareArchiveStates({"s": True})) == []
 
 
 @pytest.mark.parametrize("path", ["/etc", "/etc/", "/etc/../etc", "//etc"])

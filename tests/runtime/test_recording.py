@@ -67,7 +67,6 @@ def test_updates_before_the_answer_to_new_are_held_back(start: Start, store_path
     session_id = client.new()
     told = client.receive()["params"]["update"]
     assert told["sessionUpdate"] == "available_commands_update"
-    client.end()
     assert [entry.kind for entry in entries(store_path, session_id)] == [
         Kind.SETUP,
         Kind.READY,
@@ -165,10 +164,10 @@ def test_updates_under_the_id_of_another_session_are_not_recorded(
     sessions = [client.new() for _ in range(3)]
     for prompted in (sessions[1], sessions[0]):
         client.prompt(prompted, "hello there")
+    turns = {it: fold(entries(store_path, it)).turns for it in sessions}
     status, reported = client.end()
     assert status == 0
     assert reported.count("under the id of another") == 1
-    turns = {it: fold(entries(store_path, it)).turns for it in sessions}
     assert [len(turns[it]) for it in sessions] == [1, 1, 0]
     one, other = (turns[it][0].items for it in sessions[:2])
     assert [type(it) for it in one] == [type(it) for it in other]

@@ -42,7 +42,7 @@ def test_a_forgetful_agent_remembers_after_kill_9_of_everything(start: Start) ->
     updates = client.prompt(session_id, "what did I say first?")
     assert said(updates).endswith("You said first: My name is Ada.")
     (notice,) = [it for it in updates if "rekindle" in it.get("_meta", {})]
-    assert "was told the record" in notice["content"]["text"]
+    assert "Rekindle sent it the history" in notice["content"]["text"]
     # The handover is not replayed as a message of the user.
     client.received.clear()
     client.call("session/load", NEW | {"sessionId": session_id})
@@ -151,7 +151,7 @@ def test_the_handover_respects_its_budget(start: Start, tmp_path: Path) -> None:
     assert prompt[-1] == {"type": "text", "text": "Go on"}
     words = prompt[0]["text"]
     assert "The task." in words
-    assert "characters are left out here" in words
+    assert "characters omitted" in words
     assert len(words) <= 1500
 
 

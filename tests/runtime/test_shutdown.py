@@ -211,7 +211,7 @@ def test_the_log_holds_no_content(start: Starter, tmp_path: Path) -> None:
     process.wait(TIMEOUT)
     assert process.stderr
     assert b"hunter2" in process.stderr.read()
-    assert "no ACP message" in log.read_text()
+    assert "not an ACP message" in log.read_text()
     assert "hunter2" not in log.read_text()
 
 
@@ -260,7 +260,7 @@ def test_the_orphan_guard_ends_with_its_agent(start: Starter, tmp_path: Path) ->
 def test_a_late_first_message_is_answered_with_the_reason(start: Starter, tmp_path: Path) -> None:
     process = start("import sys; sys.exit('no key')", options=("--log", str(tmp_path / "log")))
     log, deadline = tmp_path / "log", time.monotonic() + TIMEOUT
-    while "the agent ended" not in (log.read_text() if log.exists() else ""):
+    while "the agent exited" not in (log.read_text() if log.exists() else ""):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert process.stdin

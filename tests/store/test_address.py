@@ -77,7 +77,7 @@ def test_a_path_and_a_url_name_the_same_store(
 
 @pytest.mark.parametrize("text", ["oracle://host/db", "sqlite:///", "sqlite://host/s.db"])
 def test_a_malformed_address_raises_usage_error(text: str) -> None:
-    with pytest.raises(UsageError, match="give a path"):
+    with pytest.raises(UsageError, match="use a path"):
         parse_address(text)
 
 
@@ -119,12 +119,12 @@ def test_a_missing_capability_raises_usage_error(monkeypatch: pytest.MonkeyPatch
     register(monkeypatch, "plain", lambda _: object())  # type: ignore[arg-type,return-value]
     assert not can_be_searched(address)
     assert recover_store(address) is None
-    with pytest.raises(UsageError, match="cannot be searched"):
+    with pytest.raises(UsageError, match="has no search index"):
         open_search_index(address)
-    with pytest.raises(UsageError, match="cannot be diagnosed"):
+    with pytest.raises(UsageError, match="has no diagnosis"):
         maintenance_for(address)
     assert space_manager(MemoryStore())
-    with pytest.raises(UsageError, match="manages its disk space by itself"):
+    with pytest.raises(UsageError, match="manages its disk space itself"):
         space_manager(object())  # type: ignore[arg-type]
 
 
@@ -147,7 +147,7 @@ def test_another_kind_of_store_is_a_class_and_a_row(
     for word in ("doctor", "reindex"):
         assert main([word, "--store", "made-up://x"]) == 2, word
         assert "made-up store x" in capsys.readouterr().err
-    assert main(["delete", "--now", "s1", "--store", "made-up://x"]) == 0
+    assert main(["delete", "--now", "--yes", "s1", "--store", "made-up://x"]) == 0
     assert parse_address("made-up://x").as_option == "made-up://x"
     with pytest.raises(UsageError, match="made-up://name"):
         parse_address("oracle://x")

@@ -1,18 +1,14 @@
 """The contract of `store/base.py`, checked for every store."""
 
 from collections.abc import Iterator
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import settings, strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
 
-from rekindle.composition import HOOKS
 from rekindle.errors import SessionAmbiguous, SessionNotFound
 from rekindle.model import (
     UNKNOWN_TO_AGENT,
+    AgentArchived,
     AgentIdentity,
     AgentObserved,
     AgentSaved,
@@ -23,39 +19,18 @@ from rekindle.model import (
     Entry,
     EntryBatch,
     Forked,
+    Imported,
     Kind,
     LeaseHolder,
     LeaseResult,
-    Opened,
+    Origin,
     Page,
-    Session,
     Side,
     Titled,
     TitleSource,
 )
 from rekindle.store.base import Store
-from rekindle.store.memory import MemoryStore
-from rekindle.store.sqlite.store import SqliteStore
-from selection import some
-
-NOW = 1_700_000_000_000_000
-
-
-def batch(
-    *lines: bytes, session: str = "s1", kind: Kind = Kind.UPDATE, at_us: int = NOW
-) -> EntryBatch:
-    return EntryBatch(
-        session_id=session,
-        side=Side.AGENT,
-        kind=kind,
-        at_us=at_us,
-        data=b"\n".join(lines),
-        count=len(lines),
-    )
-
-
-def opened(session: str, at_us: int = NOW, **fields: object) -> Opened:
-    return Opened(session_id=session, at_us=at_us, **fields)  # type: ignore[arg-type]
+from store_changes import NOW, batch, ids, opened
 
 
 def titled(source: TitleSource, title: str | None) -> Titled:
@@ -64,10 +39,6 @@ def titled(source: TitleSource, title: str | None) -> Titled:
 
 def lines(store: Store, session: str = "s1", after: int = 0) -> list[tuple[int, bytes]]:
     return [(entry.seq, entry.line) for entry in store.read(session, after=after)]
-
-
-def ids(sessions: list[Session]) -> list[str]:
-    return [session.id for session in sessions]
 
 
 def test_entries_are_read_back_in_order(store: Store) -> None:
@@ -186,6 +157,15 @@ def test_saved_turns_belong_to_the_session_of_the_agent(store: Store) -> None:
     assert store.session("s2").saved_turns == 0
 
 
+def test_a_rewind_leaves_no_turn_that_the_agent_is_known_to_have_saved(store: Store) -> None:
+    for turns, messages, saved_turns in ((3, 6, 3), (0, -1, 3), (-2, -3, 0)):
+        store.write([Counted(session_id="s1", at_us=NOW, turns=turns, messages=messages)])
+        if turns > 0:
+            store.write([AgentSaved(session_id="s1", at_us=NOW)])
+        assert store.session("s1").saved_turns == saved_turns
+    assert (store.session("s1").turns, store.session("s1").messages) == (1, 2)
+
+
 def test_traits_belong_to_the_release_of_an_agent(store: Store) -> None:
     def observed(release: str, trait: AgentTrait) -> AgentObserved:
         return AgentObserved(session_id="s1", at_us=NOW, release=release, trait=trait)
@@ -202,6 +182,66 @@ def test_traits_belong_to_the_release_of_an_agent(store: Store) -> None:
 def test_saved_turns_of_an_unknown_session_do_nothing(store: Store) -> None:
     store.write([AgentSaved(session_id="s1", at_us=NOW)])
     assert store.known_ids(["s1"]) == set()
+
+
+def test_the_archive_state_of_the_agent_belongs_to_its_session(store: Store) -> None:
+    def is_archived() -> tuple[bool, bool]:
+        session = store.session("s1")
+        return session.is_archived_by_agent, session.archived_us is not None
+
+    archived = AgentArchived(session_id="s1", at_us=NOW, is_archived=True)
+    store.write([archived])
+    assert store.known_ids(["s1"]) == set()
+    store.write([opened("s1", agent_session_id="a1"), archived])
+    assert is_archived() == (True, False)
+    store.write([opened("s1", agent_session_id="a1", cwd="/p")])
+    assert is_archived() == (True, False)
+    store.write([AgentArchived(session_id="s1", at_us=NOW, is_archived=False)])
+    assert is_archived() == (False, False)
+    store.write([archived, opened("s1", agent_session_id="a2")])
+    assert is_archived() == (False, False)
+
+
+def test_differences_to_the_archive_states_of_the_agent_are_found(store: Store) -> None:
+    for name in ("here", "archived", "deleted", "other"):
+        store.write([opened(name, cwd="/p", agent_session_id=f"at-{name}")])
+    store.write([opened("unopened", agent_session_id="at-unopened")])
+    store.write([opened("former", cwd="/p", agent_session_id="at-here-once")])
+    store.write([opened("former", agent_session_id="at-former")])
+    for name in ("archived", "deleted"):
+        store.write([AgentArchived(session_id=name, at_us=NOW, is_archived=True)])
+    store.write([Archived(session_id="here", at_us=NOW), Deleted(session_id="deleted", at_us=NOW)])
+
+    def differences(**states: bool) -> list[str]:
+        named = {name.replace("_", "-"): state for name, state in states.items()}
+        return sorted(ids(store.archive_differences(named)))
+
+    assert differences() == []
+    assert differences(at_here=False, at_archived=True, at_other=False, unknown=True) == []
+    assert differences(at_here=True, at_archived=False, at_other=False) == ["archived", "here"]
+    assert differences(at_deleted=False, at_unopened=True, at_here_once=True) == []
+    store.write([opened("later", cwd="/p", agent_session_id="at-other")])
+    assert differences(at_other=True) == ["later"]
+
+
+def test_placeholders_are_listed_by_themselves(store: Store) -> None:
+    user = TitleSource.USER
+    for name in ("archived", "deleted"):
+        store.write([opened(name), Archived(session_id=name, at_us=NOW)])
+    store.write([Deleted(session_id="deleted", at_us=NOW)])
+    store.write([Titled(session_id="titled", at_us=NOW, source=user, title="Mine")])
+    agents = Titled(session_id="sub-agent", at_us=NOW, source=TitleSource.AGENT, title="Theirs")
+    store.write([agents, opened("recorded", cwd="/p")])
+    store.write([Titled(session_id="recorded", at_us=NOW, source=user, title="Mine")])
+    store.write([opened("homeless"), Archived(session_id="homeless", at_us=NOW)])
+    origin = Origin(tool="claude", path="/f")
+    store.write([Imported(session_id="homeless", at_us=NOW, origin=origin)])
+    page = Page(placeholders=True, with_archived=True)
+    assert ids(store.sessions(page)) == ["titled", "archived"]
+    assert all(session.is_placeholder for session in store.sessions(page))
+    assert ids(store.sessions(replace(page, limit=1))) == ["titled"]
+    assert ids(store.sessions(Page(placeholders=True))) == ["titled"]
+    assert ids(store.sessions(Page(placeholders=True, archived=True))) == ["archived"]
 
 
 def test_titles_are_ranked_by_source(store: Store) -> None:
@@ -421,6 +461,23 @@ def test_a_fork_copies_the_entries_of_its_parent(store: Store) -> None:
         store.write([Forked(session_id="f", at_us=NOW, parent_id="nobody", until_seq=1)])
 
 
+def test_known_ids_can_leave_out_sessions_without_a_record(store: Store) -> None:
+    store.write([opened("blank", agent_session_id="former")])
+    store.write([opened("blank", agent_session_id="a1"), opened("here", cwd="/p")])
+    store.write([opened("deleted"), Deleted(session_id="deleted", at_us=NOW)])
+    origin = Origin(tool="claude", path="/f")
+    store.write([opened("origin"), Imported(session_id="origin", at_us=NOW, origin=origin)])
+    store.write([opened("entries", agent_session_id="a2"), batch(b"x", session="entries")])
+    names = ["blank", "former", "a1", "here", "deleted", "origin", "entries", "a2"]
+    assert store.known_ids(names) == set(names)
+    assert store.known_ids(names, recorded_only=True) == set(names[3:])
+    assert [store.session(name).is_blank for name in ("blank", "entries")] == [True, False]
+    # Another session may have the same id at the agent.
+    store.write([opened("here", agent_session_id="blank")])
+    store.write([opened("here", agent_session_id="a1")])
+    assert store.known_ids(["blank", "a1"], recorded_only=True) == {"blank", "a1"}
+
+
 def test_known_ids_include_client_and_agent_ids(store: Store) -> None:
     store.write([opened("s1", agent_session_id="a1"), opened("s2")])
     store.write([Deleted(session_id="s2", at_us=NOW)])
@@ -511,99 +568,3 @@ def test_purge_keeps_only_tombstones(store: Store) -> None:
     assert (purged.deleted_us, purged.last_seq) == (NOW + 1, 0)
     assert lines(store, "kept") == [(1, b"1")]
     assert store.known_ids(["old"]) == {"old"}
-
-
-class SqliteAgainstMemory(RuleBasedStateMachine):
-    """SQLite behaves like plain lists, whatever is written and however often it is reopened."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.folder = TemporaryDirectory()
-        self.path = Path(self.folder.name) / "s.db"
-        self.real = SqliteStore(self.path, hooks=HOOKS)
-        self.model = MemoryStore(HOOKS)
-
-    SESSIONS = st.sampled_from(["a", "b", "c"])
-    TIMES = st.integers(1, 5)
-
-    @rule(
-        session=SESSIONS,
-        kind=st.sampled_from(Kind),
-        at_us=TIMES,
-        lines=st.lists(st.binary().map(lambda b: b.replace(b"\n", b"")), min_size=1),
-        sync=st.booleans(),
-    )
-    def write_entries(
-        self, session: str, kind: Kind, at_us: int, lines: list[bytes], *, sync: bool
-    ) -> None:
-        change = batch(*lines, session=session, kind=kind, at_us=at_us)
-        for store in (self.real, self.model):
-            store.write([change], sync=sync)
-
-    @rule(
-        session=SESSIONS,
-        at_us=TIMES,
-        cwd=st.none() | st.text(st.characters(codec="utf-8")),
-        parent=st.none() | SESSIONS,
-    )
-    def open(self, session: str, at_us: int, cwd: str | None, parent: str | None) -> None:
-        for store in (self.real, self.model):
-            store.write([opened(session, at_us, cwd=cwd, parent_id=parent)])
-
-    @rule(
-        session=SESSIONS,
-        source=st.sampled_from(TitleSource),
-        title=st.none() | st.text(st.characters(codec="utf-8")),
-    )
-    def title(self, session: str, source: TitleSource, title: str | None) -> None:
-        for store in (self.real, self.model):
-            store.write([Titled(session_id=session, at_us=1, source=source, title=title)])
-
-    @rule(session=SESSIONS, at_us=TIMES)
-    def delete(self, session: str, at_us: int) -> None:
-        for store in (self.real, self.model):
-            store.write([Deleted(session_id=session, at_us=at_us)])
-
-    @rule(session=SESSIONS, at_us=TIMES, is_archived=st.booleans())
-    def archive(self, session: str, at_us: int, *, is_archived: bool) -> None:
-        for store in (self.real, self.model):
-            store.write([Archived(session_id=session, at_us=at_us, is_archived=is_archived)])
-
-    @rule(session=SESSIONS, turns=st.integers(0, 3), messages=st.integers(0, 3))
-    def count(self, session: str, turns: int, messages: int) -> None:
-        for store in (self.real, self.model):
-            store.write([Counted(session_id=session, at_us=1, turns=turns, messages=messages)])
-
-    @rule(session=SESSIONS, before_us=TIMES)
-    def purge(self, session: str, before_us: int) -> None:
-        assert self.real.deleted_ids(before_us) == self.model.deleted_ids(before_us)
-        for store in (self.real, self.model):
-            store.purge(session)
-
-    @rule()
-    def reopen(self) -> None:
-        self.real.close()
-        self.real = SqliteStore(self.path, hooks=HOOKS)
-
-    @invariant()
-    def both_have_the_same_contents(self) -> None:
-        everything = [
-            Page(with_unopened=True, with_archived=True, deleted=deleted)
-            for deleted in (False, True)
-        ]
-        prompted = Page(prompted=True)
-        chosen = (Page(), Page(deleted=True, limit=2), Page(archived=True), prompted)
-        for page in (*chosen, *everything):
-            assert self.real.sessions(page) == self.model.sessions(page)
-        whole, model = self.real.overview(), self.model.overview()
-        assert replace(whole, size=0, unused=0) == replace(model, size=0)
-        for session in [it for page in everything for it in self.model.sessions(page)]:
-            assert list(self.real.read(session.id)) == list(self.model.read(session.id))
-
-    def teardown(self) -> None:
-        self.real.close()
-        self.folder.cleanup()
-
-
-TestAsTheModelDoes = SqliteAgainstMemory.TestCase
-TestAsTheModelDoes.settings = settings(max_examples=some(100))

@@ -18,7 +18,7 @@ from typing import Any, Self
 from rekindle.client.process import ProcessExit
 from rekindle.conformance.peer import Peer
 from rekindle.conformance.trace import TraceLine, same_id
-from rekindle.example_agent import LIFECYCLE, Options
+from rekindle.example_agent import LIFECYCLE, NEWER, Options
 from rekindle.example_agent.agent import Agent
 from rekindle.example_agent.rpc import Connection
 from rekindle.jsonvalue import Json
@@ -38,7 +38,8 @@ class InProcess:
         self, memory: Path, take: Callable[[bytes], None], end: Callable[[ProcessExit], None]
     ) -> None:
         reading, self._writing = os.pipe()
-        options = Options(versions=(1, 2), offers=frozenset(LIFECYCLE), memory=memory)
+        offers = frozenset((*LIFECYCLE, *NEWER))
+        options = Options(versions=(1, 2), offers=offers, memory=memory)
         self._agent = Agent(Connection(self._writing), options)
         self._inbox = ThreadPoolExecutor(1)
         self._loop = asyncio.get_running_loop()
@@ -65,8 +66,9 @@ class InProcess:
             self._reader.join()
             self._end(ProcessExit(None, "SIGKILL", ()))
 
-    async def end(self, _: float) -> None:
+    async def end(self, _: float) -> bool:
         self.kill()
+        return True
 
 
 class FaultyPeer(Peer):
@@ -96,9 +98,16 @@ class FaultyPeer(Peer):
     async def end(self, grace: float) -> None:
         type(self).was_killed = False
         await super().end(grace)
+        if getattr(type(self).fault, "stays", False):
+            self.notes.exited_in_time = False
 
     def _receive_broken(self, line: bytes) -> None:
-        message: Json = json.loads(line)
+        message: Any = json.loads(line)
+        if isinstance(message, list):
+            change: Callable[[Any], Any] = getattr(type(self).fault, "on_batch", lambda it: [it])
+            for changed in change(message):
+                self._receive(json.dumps(changed).encode())
+            return
         asked = [it for it in self.lines if it.is_sent and same_id(it.id, message.get("id"))]
         is_answer = "method" not in message and bool(asked)
         for told in type(self).fault(message, asked[-1] if is_answer else None, self):
@@ -180,7 +189,7 @@ def is_replaying(peer: Peer) -> bool:
 
 
 def has_asked(method: str) -> Callable[[Json, TraceLine | None, Peer], bool]:
-    """Tell of an answer to a prompt whether that method was called with success before it."""
+    """Return a test for an answer to a prompt: that method has succeeded before it."""
 
     def is_it(_: Json, asked: TraceLine | None, peer: Peer) -> bool:
         if asked is None or asked.method != "session/prompt":
@@ -192,7 +201,7 @@ def has_asked(method: str) -> Callable[[Json, TraceLine | None, Peer], bool]:
 
 
 def refused_if(is_it: Callable[[Json, TraceLine | None, Peer], bool]) -> Fault:
-    """Refuse what is meant."""
+    """Refuse the messages for which the test is true."""
 
     def fault(message: Json, asked: TraceLine | None, peer: Peer) -> Iterator[object]:
         if is_it(message, asked, peer):

@@ -22,17 +22,52 @@ class Editor:
     def apply(self, update: Json) -> None:
         """Show an update."""
         kind = update["sessionUpdate"]
-        if kind.endswith("_message_chunk") or kind == "agent_thought_chunk":
+        if kind.startswith("session_message"):
+            self.session_message(update)
+        elif kind == "history_truncated":
+            self._truncate(update["lastMessageId"])
+        elif kind.endswith("_message_chunk") or kind == "agent_thought_chunk":
             self._chunk(kind.split("_")[0 if kind.endswith("message_chunk") else 1], update)
         elif kind in {"tool_call", "tool_call_update"}:
             self._tool_call(update)
         elif kind == "plan":
             self._plan(update)
+        elif kind == "subagent_update":
+            self.subagent(update)
         elif kind.startswith("_"):
             self.timeline.append({"is": kind, **update})
         elif kind != "notice":
             known = self.state.get(kind, {}) if kind == "session_info_update" else {}
             self.state[kind] = known | {k: v for k, v in update.items() if k != "_meta"}
+
+    def subagent(self, update: Json) -> None:
+        """Show a sub-agent: a field that is null is removed."""
+        item = self._named("subagent", update["sessionId"])
+        for name, value in update.items():
+            if value is None:
+                item.pop(name, None)
+            elif name not in {"sessionUpdate", "sessionId", "_meta"}:
+                item[name] = value
+        item["capabilities"] = item.get("capabilities") or {}
+
+    def session_message(self, update: Json) -> None:
+        """Show a message between sessions."""
+        item = self._named("session_message", update["messageId"])
+        item.setdefault("parts", [])
+        content = update.get("content")
+        if update["sessionUpdate"].endswith("_chunk"):
+            item["parts"] = joined([*item.get("parts", []), content])
+            return
+        if "content" in update:
+            item["parts"] = joined(content or [])
+        item |= {name: value for name, value in update.items() if name.endswith("SessionId")}
+
+    def _named(self, what: str, name: str) -> Json:
+        for item in self.timeline:
+            if item["is"] == what and item["name"] == name:
+                return item
+        self.timeline.append({"is": what, "name": name})
+        return self.timeline[-1]
 
     def _chunk(self, role: str, update: Json) -> None:
         name = update.get("messageId")
@@ -46,6 +81,14 @@ class Editor:
                 item = {"is": role, "id": name, "blocks": []}
                 self.timeline.append(item)
         item["blocks"] = joined([*item["blocks"], update["content"]])
+
+    def message_ids(self) -> list[str]:
+        """Return the ids of the messages, as far as they are known."""
+        return [item["id"] for item in self.timeline if item.get("id") is not None]
+
+    def _truncate(self, last_id: str | None) -> None:
+        places = [at for at, item in enumerate(self.timeline) if item.get("id") == last_id]
+        del self.timeline[places[-1] + 1 if last_id is not None else 0 :]
 
     def _plan(self, update: Json) -> None:
         for item in reversed(self.timeline):

@@ -23,9 +23,24 @@ class EditorV2:
         """Show an update."""
         kind = update["sessionUpdate"]
         fields = {k: v for k, v in update.items() if k not in {"sessionUpdate", "_meta"}}
+        if kind == "history_truncated":
+            self._truncate(fields["lastMessageId"])
+            return
         self._apply(kind, fields)
         if "_meta" in update and kind.removesuffix("_chunk") in (*MESSAGES, "tool_call_update"):
             self._patch_meta(kind, update)
+
+    def message_ids(self, *roles: str) -> list[str]:
+        """Return the ids of the messages of some roles."""
+        return [name for what, name in self.items if what in roles]
+
+    def _truncate(self, last_id: str | None) -> None:
+        keys = list(self.items)
+        places = [
+            at for at, (what, name) in enumerate(keys) if what in MESSAGES and name == last_id
+        ]
+        for key in keys[places[-1] + 1 if last_id is not None else 0 :]:
+            del self.items[key]
 
     def _patch_meta(self, kind: str, update: Json) -> None:
         what = kind.removesuffix("_chunk")
@@ -46,6 +61,10 @@ class EditorV2:
             self._item("plan", fields["plan"]["planId"])["plan"] = fields["plan"]
         elif kind.startswith("_"):
             self._item(kind, str(len(self.items)))["told"] = fields
+        elif kind == "subagent_update":
+            self._subagent(fields)
+        elif kind.startswith("session_message"):
+            self._session_message(kind, fields)
         elif kind == "session_info_update":
             self.state[kind] = self.state.get(kind, {}) | fields
         elif kind not in {"state_update", "notice"}:
@@ -67,6 +86,23 @@ class EditorV2:
         call |= fields
         for name in [name for name, value in call.items() if value is None]:
             del call[name]
+
+    def _subagent(self, fields: Json) -> None:
+        item = self._item("subagent", fields.pop("sessionId"))
+        item |= fields
+        for name in [name for name, value in item.items() if value is None]:
+            del item[name]
+        item["capabilities"] = item.get("capabilities") or {}
+
+    def _session_message(self, kind: str, fields: Json) -> None:
+        item = self._item("session_message", fields.pop("messageId"))
+        item.setdefault("parts", [])
+        content = fields.pop("content", None)
+        if kind.endswith("_chunk"):
+            item["parts"] = joined([*item.get("parts", []), content])
+        elif content is not None:
+            item["parts"] = joined(content)
+        item |= fields
 
     def _item(self, what: str, name: str) -> Json:
         return self.items.setdefault((what, name), {})

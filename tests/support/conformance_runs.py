@@ -38,7 +38,7 @@ def check(
         "long_prompt": "slow",
         "timeout": 20.0,
         "quiet_seconds": 0.05,
-        "grace": 0.3,
+        "grace": 10.0,
     }
     given = CheckSettings(command=command, folder=projects.resolve(), **(usual | settings))  # type: ignore[arg-type]
     return asyncio.run(run_check(given, only))

@@ -1,7 +1,7 @@
 """A disk for SQLite and pending files that loses unsynced writes when the power fails.
 
-The power may fail at any moment. Synced writes survive. Of the writes after the last sync, any
-subset may survive, in any order, and any number of sectors of a single write.
+The power may fail at any moment. Synced writes survive. Any subset of
+the later writes may survive, in any order, and any number of sectors of a single write.
 
 SQLite's files are created and deleted at once, as SQLite syncs their folder. The name of a pending
 file is created, changed and removed for certain only when its folder is synced.

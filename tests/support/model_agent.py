@@ -75,7 +75,10 @@ def prompt(session_id: str, blocks: list[Json]) -> Json:
 
 
 def save(session_id: str) -> None:
-    (FOLDER / session_id).write_text(json.dumps(sessions[session_id]), encoding="utf-8")
+    # A kill can come at any time: a half-written file would lose the session.
+    partial = FOLDER / f"{session_id}.partial"
+    partial.write_text(json.dumps(sessions[session_id]), encoding="utf-8")
+    partial.replace(FOLDER / session_id)
 
 
 def restore(session_id: str) -> list[Json]:

@@ -10,7 +10,7 @@ A script has the messages of both peers, and the effects of each:
     ended CODE|SIGNAL STDERR TAIL    the agent exits
 
     meets NUMBERS   the requirements that the script tests
-    with FLAGS      the options of the user: strict, no-handover, takeover
+    with FLAGS      the options of the user: strict, no-handover, takeover, agents
     speaks CLIENT AGENT      the protocol versions of client and agent
     agent NAME METHODS       the agent has answered `initialize`, and offers these methods
     open ID [MODE]           a session was created in /p
@@ -24,10 +24,12 @@ A script has the messages of both peers, and the effects of each:
     held ID                  another process holds the lease
     freed ID                 … and has released it
     deleted ID               the session was deleted by another process
+    archived ID              … was archived               unarchived ID   … was unarchived
     erased ID                its record is gone
     broken REASON            the agent cannot be started again, for this reason
     lost                     the store fails              found    it works again
     killed          all processes are killed, and Rekindle is started again
+    left            the client closes its connection: effects are shown
 
     #  …            a recorded change, and `# sync` where it must reach the disk
     *  …            another effect
@@ -47,13 +49,16 @@ from rekindle.errors import StoreUnavailable
 from rekindle.importers.base import EntryCounts
 from rekindle.importers.entry_builder import EntryBuilder
 from rekindle.model import (
+    AgentArchived,
     AgentIdentity,
     AgentObserved,
     AgentSaved,
+    Archived,
     Change,
     Counted,
     Deleted,
     EntryBatch,
+    Forgotten,
     Forked,
     Imported,
     LeaseHolder,
@@ -63,9 +68,9 @@ from rekindle.model import (
     TitleSource,
     Truncated,
 )
-from rekindle.proxy.connection_state import EngineSettings
+from rekindle.proxy.connection_state import AgentChoice, EngineSettings
 from rekindle.proxy.engine import Engine
-from rekindle.proxy.flow import ExtendSession, StartAgent
+from rekindle.proxy.flow import ExtendSession, QueryFailed, StartAgent, WriteChanges
 from rekindle.proxy.step import AGENT, AgentExit, Peer, Step
 from rekindle.runtime.query_handler import QueryHandler
 from rekindle.store.base import Store
@@ -76,6 +81,10 @@ T = TypeVar("T")
 
 CLIENT = Peer(1)
 PEERS = {"c": CLIENT, "a": AGENT}
+AGENTS = tuple(
+    AgentChoice(name=name, title=name.title(), command=(name, "acp"), recorded_command=(name,))
+    for name in ("first", "second")
+)
 OTHER = LeaseHolder(token="other", pid=7, machine="elsewhere")  # noqa: S106 - no password
 
 
@@ -103,6 +112,7 @@ class Playbook:
         self.starts = 0
         self.asked = 1000
         self.client_version = self.agent_version = 1
+        self.client_capabilities: dict[str, Any] = {}
         self.wake_us: int | None = None
         self.out: list[str] = []
         self.reports: list[str] = []
@@ -117,14 +127,27 @@ class Playbook:
             is_strict="strict" in self.flags,
             may_hand_over="no-handover" not in self.flags,
             may_take_over="takeover" in self.flags,
+            agents=AGENTS if "agents" in self.flags else (),
+            agent_name="first" if "agents" in self.flags else "",
         )
         self.engine = Engine(settings)
         self.holder = LeaseHolder(token=f"t{self.starts}", pid=self.starts, machine="here")
-        self.query_handler = QueryHandler(self.record, self.holder, self.start_agent)  # type: ignore[arg-type]
+        self.query_handler = QueryHandler(
+            self.record,  # type: ignore[arg-type]
+            self.holder,
+            self.start_agent,
+            self.switch_agent,
+        )
         self.start_error: str | None = None
 
     def start_agent(self) -> str | None:
         """Answer the engine's request to start the agent again; return the error, if any."""
+        return self.start_error
+
+    def switch_agent(self, command: tuple[str, ...]) -> str | None:
+        """Answer the engine's request to switch the agent; return the error, if any."""
+        if self.start_error is None:
+            self.out.append(f"*  ends the agent; the next one is {' '.join(command)}")
         return self.start_error
 
     # -- the script ---------------------------------------------------------------------
@@ -168,6 +191,8 @@ class Playbook:
         info = {"name": name, "version": "1"}
         if self.client_version == 1:
             params: Any = {"protocolVersion": 1}
+            if self.client_capabilities:
+                params["clientCapabilities"] = self.client_capabilities
         else:
             params = {"protocolVersion": 2, "info": {"name": "c", "version": "1"}}
         if self.agent_version == 1:
@@ -253,6 +278,13 @@ class Playbook:
     def do_deleted(self, session_id: str) -> None:
         self.record.store.write([Deleted(session_id=session_id, at_us=self.now)])
 
+    def do_archived(self, session_id: str) -> None:
+        self.record.store.write([Archived(session_id=session_id, at_us=self.now)])
+
+    def do_unarchived(self, session_id: str) -> None:
+        change = Archived(session_id=session_id, at_us=self.now, is_archived=False)
+        self.record.store.write([change])
+
     def do_erased(self, session_id: str) -> None:
         self.record.store.erase(session_id)
 
@@ -268,6 +300,10 @@ class Playbook:
     def do_killed(self, _: str) -> None:
         self.record.store.release_leases(self.holder)
         self.start()
+
+    def do_left(self, _: str) -> None:
+        self.now += 1
+        self.run_step(self.engine.remove_client(CLIENT, self.now), [])
 
     def do_wait(self, seconds: str) -> None:
         self.now += int(float(seconds) * 1e6)
@@ -335,11 +371,18 @@ class Playbook:
             if isinstance(posed.query, StartAgent):
                 self.out.append("*  the agent is started again")
             answer = self.query_handler.answer(posed.query)
-            if isinstance(posed.query, ExtendSession):
-                extended = posed.query.changes if answer else []
-                lines = [it for change in extended for it in describe_change(change, received)]
-                self.out += [f"#  {line}" for line in lines]
+            self.describe_written(posed.query, answer, received)
             self.apply_step(self.engine.answer(posed.flow, answer, self.now), received)
+
+    def describe_written(self, query: object, answer: object, received: list[bytes]) -> None:
+        """Write down the changes that a query has written."""
+        changes: list[Change] = []
+        if isinstance(query, ExtendSession) and answer:
+            changes = query.changes
+        if isinstance(query, WriteChanges) and not isinstance(answer, QueryFailed):
+            changes = query.changes
+        lines = [it for change in changes for it in describe_change(change, received)]
+        self.out += [f"#  {line}" for line in lines]
 
 
 def describe_change(change: Change, received: list[bytes]) -> list[str]:
@@ -378,8 +421,14 @@ def describe_rare_change(change: Change) -> str:
     match change:
         case Deleted():
             return f"{change.session_id} deleted"
+        case Archived() | AgentArchived():
+            how = "archived" if change.is_archived else "unarchived"
+            by = " at the agent" if isinstance(change, AgentArchived) else ""
+            return f"{change.session_id} {how}{by}"
         case AgentSaved():
             return f"{change.session_id} saved by the agent"
+        case Forgotten():
+            return f"{change.session_id} forgotten" + ", hidden" * change.hides_agents
         case AgentObserved():
             return f"agent {change.release}: {change.trait}"
         case Truncated():
@@ -389,7 +438,7 @@ def describe_rare_change(change: Change) -> str:
 
 
 def play_file(path: Path, *, update: bool) -> tuple[str, str]:
-    """Return a script as it is, and as it plays now. With `update`, rewrite the file."""
+    """Return the text of a script, and its present result. With `update`, rewrite the file."""
     script = path.read_text(encoding="utf-8")
     played = Playbook().play(script)
     if update:

@@ -1,6 +1,7 @@
 """Sessions recorded with real agents, and runs of the command line without a terminal."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -19,13 +20,20 @@ HARMFUL = ("\x1b]", "\x1b[2J", "\x9b", "\x07")
 
 
 def record(store: Path, cwd: Path, *prompts: str, agent: tuple[str, ...] = EXAMPLE_AGENT) -> str:
-    """Record a session in a folder; return its id."""
+    """Record a session in a folder; return its id.
+
+    Without prompts, Rekindle is killed: at a clean end it forgets a session that was never used.
+    """
     client = Client(*REKINDLE, "run", "--store", store, "--", *agent)
     client.call("initialize", {"protocolVersion": 1})
     session_id = client.new(str(cwd))
     for prompt in prompts:
         client.prompt(session_id, prompt)
-    client.end()
+    if prompts:
+        client.end()
+    else:
+        client.process.kill()
+        client.process.wait()
     client.close()
     return session_id
 
@@ -51,3 +59,13 @@ def cli(
         cwd=cwd,
         env=os.environ | environ,
     )
+
+
+def install(folder: Path, *programs: str) -> Path:
+    """Write programs that start the example agent, whatever their arguments; return the folder."""
+    folder.mkdir(exist_ok=True)
+    for name in programs:
+        program = folder / name
+        program.write_text(f"#!/bin/sh\nexec {shlex.join(EXAMPLE_AGENT)}\n")
+        program.chmod(0o700)
+    return folder

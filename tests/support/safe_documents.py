@@ -14,7 +14,7 @@ TAGS = {
 CLASSES = {
     "user", "text", "agent", "thought", "call", "pending", "in_progress", "completed", "failed",
     "cancelled", "other", "mark", "diff", "add", "del", "at", "plan", "done", "open", "note",
-    "problem", "link",
+    "problem", "link", "subagent",
 }  # fmt: skip
 VALUES = {
     "href": re.compile(r"(https?://|mailto:)[^\s]|#turn-\d+$", re.IGNORECASE),

@@ -15,6 +15,7 @@ TMUX = shutil.which("tmux")
 # The screen stays after the command has exited.
 _SETTINGS = "set -g remain-on-exit on\nset -g status off\n"
 _POLL_INTERVAL = 0.03
+_LONGEST_REACTION = 1.0
 
 
 class Tmux:
@@ -68,6 +69,19 @@ class Tmux:
     def press(self, *keys: str) -> None:
         """Press keys, by tmux's names for them."""
         self._tmux("send-keys", *keys)
+
+    def answer(self, key: str) -> None:
+        """Answer a question with a key. A key that comes too soon after it is pressed again."""
+        before, pressed_at = self.screen, -_LONGEST_REACTION
+
+        def is_answered(screen: str) -> bool:
+            nonlocal pressed_at
+            if screen == before and time.monotonic() - pressed_at >= _LONGEST_REACTION:
+                self.press(key)
+                pressed_at = time.monotonic()
+            return screen != before
+
+        self.wait_until(is_answered)
 
     def resize(self, columns: int) -> None:
         """Change the width of the terminal, and wait until the command can see it."""

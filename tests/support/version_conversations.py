@@ -165,42 +165,129 @@ TERMINAL = [
 ]
 
 
+CHILDREN = st.sampled_from(["c1", "c2"])
+SUBAGENT = st.builds(
+    lambda name, fields: {"sessionUpdate": "subagent_update", "sessionId": name, **fields},
+    CHILDREN,
+    st.sampled_from(
+        [
+            {},
+            {"title": "T", "description": "D"},
+            {"title": None, "capabilities": {"cancel": {}}},
+            {"state": {"state": "running"}, "capabilities": None},
+            {"state": {"state": "idle", "stopReason": "end_turn"}},
+            {"cwd": "/q", "additionalDirectories": ["/r"]},
+        ]
+    ),
+)
+SESSION_MESSAGE = st.one_of(
+    st.builds(
+        lambda name, more: {"sessionUpdate": "session_message", "messageId": name, **more},
+        NAMES,
+        st.sampled_from(
+            [
+                {"senderSessionId": "s", "recipientSessionId": "c1"},
+                {"content": [{"type": "text", "text": "x"}]},
+            ]
+        ),
+    ),
+    st.builds(
+        lambda name, block: {
+            "sessionUpdate": "session_message_chunk",
+            "messageId": name,
+            "content": block,
+        },
+        NAMES,
+        BLOCK,
+    ),
+)
+
+
+def of_child(*updates: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
+    """Return updates of a sub-agent. Its parent announces it first."""
+    return st.builds(lambda name, update: {"of": name, **update}, CHILDREN, st.one_of(*updates))
+
+
 class Conversation:
     """A session between a client and an agent of these versions."""
 
-    def __init__(self, client: int, agent: int) -> None:
+    def __init__(self, client: int, agent: int, *offered: str) -> None:
+        self.announced: set[str] = set()
         self.client, self.agent = client, agent
+        self.agent_id = "s"
+        """The agent's own id of the session."""
         self.is_quick = False
         """Whether all updates of a turn arrive in one read; otherwise each arrives by itself."""
         self.unsent: list[str] = []
         self.book = Playbook()
+        self.book.client_capabilities = {"subagents": {}}
         self.book.do_speaks(f"{client} {agent}")
-        self.book.do_agent("Fake")
+        self.book.do_agent(" ".join(["Fake", *offered]))
         modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "A"}]}
         opened = {"sessionId": "s"} | ({"modes": modes} if agent == 1 else {})
         self.book.exchange("session/new", {"cwd": "/p", "mcpServers": []}, opened)
 
     def received_updates(self) -> list[Json]:
-        """Return the updates that the client received since the last call."""
+        """Return the updates that the client received since the last call.
+
+        An update of a sub-agent has the name of its session in `of`.
+        """
         lines = [line[3:] for line in self.book.out if line.startswith("<c ")]
         self.book.out.clear()
-        messages = [json.loads(line) for line in lines]
-        return [update for message in messages for update in shown_by(message)]
+        updates: list[Json] = []
+        for message in map(json.loads, lines):
+            session_id = message.get("params", {}).get("sessionId", "s")
+            of = {} if session_id == "s" else {"of": session_id}
+            updates += [{**update, **of} for update in shown_by(message)]
+        return updates
 
     def request(self, method: str, **params: object) -> None:
         """Let the client send a request."""
         request = {"id": 1, "method": method, "params": {"sessionId": "s", **params}}
         self.book.receive(CLIENT, [json.dumps(request)])
 
-    def turn(self, number: int, updates: list[Json]) -> list[Json]:
-        """Run a turn; return the updates that the client received."""
+    def answer_until(self, method: str = "") -> object:
+        """Answer the engine's own requests; return the id of the request with a method."""
+        answered: set[object] = set()
+        while True:
+            lines = [line[3:] for line in self.book.out if line.startswith("<a {")]
+            requests = [it for it in map(json.loads, lines) if "id" in it and "method" in it]
+            waiting = [it for it in requests if it["id"] not in answered]
+            if not waiting or waiting[0]["method"] == method:
+                return waiting[0]["id"] if waiting else None
+            request = waiting[0]
+            answered.add(request["id"])
+            result: Json = {}
+            if request["method"] == "session/new":
+                self.agent_id = f"{self.agent_id}+"
+                result = {"sessionId": self.agent_id}
+            elif request["method"] == "session/rewind":
+                last = {"lastMessageId": request["params"]["toMessageId"]}
+                self.update(sessionUpdate="history_truncated", **last)
+                result = last
+            self.send({"id": request["id"], "result": result})
+
+    def rewind(self, message_id: str) -> list[Json]:
+        """Let the client rewind the session; return the updates that it received."""
         self.book.out.clear()
-        self.request("session/prompt", prompt=[{"type": "text", "text": f"prompt {number}"}])
-        asked = next(line for line in self.book.out if line.startswith("<a "))
-        own_id = json.loads(asked[3:])["id"]
+        self.request("session/rewind", toMessageId=message_id)
+        self.answer_until()
+        return self.received_updates()
+
+    def turn(self, number: int, updates: list[Json], edited: str | None = None) -> list[Json]:
+        """Run a turn; return the updates that the client received.
+
+        `edited` is the id of the prompt that the turn replaces.
+        """
+        self.book.out.clear()
+        blocks = [{"type": "text", "text": f"prompt {number}"}]
+        if edited is None:
+            self.request("session/prompt", prompt=blocks)
+        else:
+            self.request("session/edit_prompt", messageId=edited, content=blocks)
+        own_id = self.answer_until("session/prompt")
         if self.agent == 2:
             self.send({"id": own_id, "result": {"messageId": f"u{number}"}})
-            blocks = [{"type": "text", "text": f"prompt {number}"}]
             self.update(sessionUpdate="user_message", messageId=f"u{number}", content=blocks)
             self.update(sessionUpdate="state_update", state="running")
         for update in updates:
@@ -209,7 +296,7 @@ class Conversation:
             else:
                 self.update(**update)
         # Send every title: otherwise only a permission request may have it.
-        names = [it.get("toolCallId", it.get("ask")) for it in updates]
+        names = [it.get("toolCallId", it.get("ask")) for it in updates if "of" not in it]
         for name in sorted({it for it in names if isinstance(it, str)}):
             self.update(**call("tool_call_update", name, OPEN))
         self.flush()
@@ -224,7 +311,7 @@ class Conversation:
         """Let the agent request permission, and the client respond."""
         options = [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]
         call = {"toolCallId": name, "title": "T"}
-        params: Json = {"sessionId": "s", "options": options}
+        params: Json = {"sessionId": self.agent_id, "options": options}
         if self.agent == 1:
             params["toolCall"] = call
         else:
@@ -241,8 +328,12 @@ class Conversation:
         self.book.receive(AGENT, [json.dumps(message)])
 
     def update(self, **update: object) -> None:
-        """Let the agent send an update."""
-        self.unsent.append(update_line("s", update).decode())
+        """Let the agent send an update of the session, or of the sub-agent that `of` names."""
+        session_id = str(update.pop("of", self.agent_id))
+        if session_id != self.agent_id and session_id not in self.announced:
+            self.update(sessionUpdate="subagent_update", sessionId=session_id)
+        self.announced.add(str(update.get("sessionId")))
+        self.unsent.append(update_line(session_id, update).decode())
         if not self.is_quick:
             # After input from the client, the engine parses the next line again.
             self.book.receive(CLIENT, [""])
@@ -261,4 +352,5 @@ class Conversation:
             self.request("session/load", cwd="/p", mcpServers=[])
         else:
             self.request("session/resume", cwd="/p", replayFrom={"type": "start"})
+        self.answer_until()
         return self.received_updates()

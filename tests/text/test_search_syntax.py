@@ -36,7 +36,7 @@ def test_input_is_parsed(typed: str, terms: list[Term]) -> None:
 
 @pytest.mark.parametrize("typed", ["", "  ", "-word", '-"a phrase"', "-word ?"])
 def test_blank_or_only_excluding_input_is_a_usage_error(typed: str) -> None:
-    with pytest.raises(UsageError, match="nothing to look for: give a word"):
+    with pytest.raises(UsageError, match="no words to search for; type a word"):
         parse(typed)
 
 

@@ -74,7 +74,7 @@ def test_an_invalid_duration_is_an_error(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "-1", "x", "1e3", "٣", "9" * 13])
 def test_an_invalid_number_is_an_error(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="not a number from 0 on"):
+    with pytest.raises(argparse.ArgumentTypeError, match="not a number"):
         count(text)
 
 

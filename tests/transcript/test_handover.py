@@ -52,8 +52,8 @@ def test_a_short_history_is_complete() -> None:
     )
     turns = "User: Fix it\nYou: Fixed.\n\nUser: Thanks\nYou: Sure"
     assert text.endswith(f"{turns}\n\n{END}")
-    assert "you have no memory" in text
-    assert "left out" not in text
+    assert "you do not remember it" in text
+    assert "omitted" not in text
 
 
 def test_the_first_task_and_the_last_turns_are_kept() -> None:
@@ -65,14 +65,14 @@ def test_the_first_task_and_the_last_turns_are_kept() -> None:
     assert "User: prompt 20\n" not in text
     kept = [n for n in range(50) if f"User: prompt {n}\n" in text]
     assert kept == [0, *range(kept[1], 50)]
-    assert f"[{kept[1] - 1} turns are left out here]" in text
+    assert f"[{kept[1] - 1} turns omitted]" in text
     for n in kept[1:]:
         assert f"answer {n} " + "x" * 500 in text
 
 
 def test_one_omitted_turn_is_counted_in_the_singular() -> None:
     turns = [(f"prompt {n}", [message("x" * 500)], DONE) for n in range(3)]
-    assert "[1 turn is left out here]" in handover_text(transcript_of(*turns), 1500)
+    assert "[1 turn omitted]" in handover_text(transcript_of(*turns), 1500)
 
 
 @pytest.mark.parametrize("budget", [1, 100, 500, 700, 2000, 10_000])
@@ -85,7 +85,7 @@ def test_a_turn_that_does_not_fit_is_shortened_in_the_middle() -> None:
     text = handover_text(
         transcript_of(("first", [message("ok")], DONE), ("q" * 9000, [], DONE)), 3000
     )
-    assert "characters are left out here" in text
+    assert "characters omitted" in text
     assert "User: first" in text
 
 
@@ -99,7 +99,7 @@ def test_abnormal_ends_of_turns_are_named() -> None:
     )
     assert "[this turn failed: no credit]" in text
     assert "[this turn ended with: cancelled]" in text
-    assert text.endswith(f"[this turn was cut off]\n\n{END}")
+    assert text.endswith(f"[this turn was interrupted]\n\n{END}")
 
 
 def test_tool_calls_have_results_and_thoughts_are_left_out() -> None:
@@ -125,11 +125,11 @@ def test_tool_calls_have_results_and_thoughts_are_left_out() -> None:
         {"sessionUpdate": "plan", "entries": []},
     ]
     text = handover_text(transcript_of(("go", calls, DONE)))
-    assert "You used a tool: Edit /a (completed)\nchange of /a:\n- x\n+ y\n+ z" in text
+    assert "You used a tool: Edit /a (completed)\nchanges to /a:\n- x\n+ y\n+ z" in text
     assert 'You used a tool: read (not finished)\n{"n": 1}' in text
     assert "You used a tool: a tool (not finished)\nraw" in text
     assert "You used a tool: Quiet (failed)" in text
-    assert "characters are left out here" in text
+    assert "characters omitted" in text
     assert "secret musing" not in text
 
 
@@ -137,10 +137,10 @@ def test_only_an_unfinished_plan_is_included() -> None:
     steps = [{"content": "one", "status": "completed"}, {"content": "two", "status": "pending"}]
     plan = {"sessionUpdate": "plan", "entries": steps}
     text = handover_text(transcript_of(("go", [plan], DONE)))
-    plan_text = "The plan, as it stands:\n- one (completed)\n- two (pending)"
+    plan_text = "Current plan:\n- one (completed)\n- two (pending)"
     assert text.endswith(f"{plan_text}\n\n{END}")
     finished = {"sessionUpdate": "plan", "entries": steps[:1]}
-    assert "The plan" not in handover_text(transcript_of(("go", [plan, finished], DONE)))
+    assert "Current plan" not in handover_text(transcript_of(("go", [plan, finished], DONE)))
 
 
 def test_attachments_are_named() -> None:
@@ -156,7 +156,7 @@ def test_attachments_are_named() -> None:
 
 
 def test_an_empty_session_has_only_the_opening() -> None:
-    assert "record" in handover_text(fold([]))
+    assert "history" in handover_text(fold([]))
 
 
 def test_the_block_is_plain_text() -> None:
@@ -171,7 +171,7 @@ def test_a_long_plan_is_shortened_and_leaves_room_for_the_task() -> None:
     )
     assert "User: The task" in text
     assert "User: More" in text
-    assert "characters are left out here" in text.partition("The plan")[2]
+    assert "characters omitted" in text.partition("Current plan")[2]
     assert len(text) <= 4000
 
 
@@ -181,7 +181,7 @@ def test_whole_last_turns_have_priority_over_the_first_answer() -> None:
     text = handover_text(transcript_of(*turns), 40_000)
     for n in range(3):
         assert f"User: prompt {n} " + "p" * 3000 in text
-    assert "left out here]" in text
+    assert "omitted]" in text
     assert len(text) <= 40_000
 
 

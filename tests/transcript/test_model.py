@@ -96,4 +96,4 @@ def test_a_text_is_shortened_in_the_middle() -> None:
     assert len(shortened) <= 100
     assert shortened.startswith("a")
     assert shortened.endswith("b")
-    assert "900 characters are left out here" in shortened
+    assert "900 characters omitted" in shortened

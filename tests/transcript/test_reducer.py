@@ -226,6 +226,15 @@ def test_modes_and_options_in_responses_are_folded() -> None:
     assert fold([done]).state == {}
 
 
+def test_the_last_system_prompt_of_an_opening_counts() -> None:
+    one, other = ({"mode": "append", "content": [{"type": "text", "text": it}]} for it in "ab")
+    setups = [{"params": {"systemPrompt": it}} for it in (None, one, other)]
+    assert fold([entry(Kind.SETUP, setups[0])]).system_prompt is None
+    entries = [entry(Kind.SETUP, it) for it in (*setups, {"params": {"cwd": "/p"}})]
+    assert fold(entries).system_prompt == other
+    assert fold(entries).turns == []
+
+
 def test_an_update_of_another_kind_is_kept_as_it_came() -> None:
     other = only_item(fold([update("_unheard_of", x=1)]))
     assert isinstance(other, OtherItem)

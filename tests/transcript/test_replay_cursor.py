@@ -8,7 +8,12 @@ import pytest
 from rekindle.model import Entry, Kind, Side
 from rekindle.transcript.model import ToolCallItem
 from rekindle.transcript.reducer import Transcript, fold
-from rekindle.transcript.replay_cursor import BadCursor, check_cursor, select_turns
+from rekindle.transcript.replay_cursor import (
+    BadCursor,
+    check_cursor,
+    select_turns,
+    truncation_since,
+)
 
 Json = dict[str, Any]
 
@@ -64,7 +69,7 @@ def test_a_message_cursor_begins_with_its_message() -> None:
     first, second = select_turns({"type": "_rekindle_message", "messageId": "m"}, transcript)
     assert [item.seq for item in first.items] == [2]
     assert second is transcript.turns[1]
-    with pytest.raises(BadCursor, match="names no message"):
+    with pytest.raises(BadCursor, match="does not name a message"):
         select_turns({"type": "_rekindle_message", "messageId": "n"}, transcript)
 
 
@@ -95,3 +100,33 @@ def test_invalid_cursors_are_refused(cursor: object) -> None:
 )
 def test_valid_cursors_are_accepted(cursor: object) -> None:
     check_cursor(cursor)
+
+
+def test_a_seq_cursor_from_before_a_rewind_removes_what_the_client_has_seen() -> None:
+    def said(name: str) -> tuple[Kind, Json]:
+        text = {"type": "text", "text": name}
+        return update(sessionUpdate="agent_message_chunk", messageId=name, content=text)
+
+    transcript = transcript_of(
+        PROMPT,
+        said("m1"),
+        update(sessionUpdate="tool_call", toolCallId="c", status="completed"),
+        said("m2"),
+        said("m3"),
+        update(sessionUpdate="history_truncated", lastMessageId="m2"),
+        said("m4"),
+    )
+
+    def since(seq: int) -> tuple[object, list[int]]:
+        cursor = {"type": "_rekindle_seq", "seq": seq}
+        truncation = truncation_since(cursor, transcript) or {}
+        turns = select_turns(cursor, transcript)
+        return truncation.get("lastMessageId", "-"), [it.seq for turn in turns for it in turn.items]
+
+    # The entry 6 is the rewind. A client that has seen it removes nothing.
+    assert since(7) == ("-", [7])
+    assert since(6) == ("m2", [7])
+    # The tool call after the message m1 is removed too, so it is sent again.
+    assert since(4) == ("m1", [3, 4, 7])
+    assert since(1) == (None, [1, 2, 3, 4, 7])
+    assert truncation_since({"type": "start"}, transcript) is None

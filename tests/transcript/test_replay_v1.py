@@ -226,7 +226,7 @@ def test_an_interrupted_turn_is_marked_and_a_running_one_is_not() -> None:
             },
             "told",
         ),
-        ({}, "[the output of a terminal that is gone]"),
+        ({}, "[terminal output not available]"),
     ],
 )
 def test_a_terminal_is_replaced_by_its_known_output(fields: Json, text: str) -> None:

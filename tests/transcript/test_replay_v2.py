@@ -97,7 +97,7 @@ def test_handovers_and_gaps_are_messages() -> None:
     handover = (Kind.HANDOVER, {"type": "text", "text": "User: secret"})
     first, second = replayed(transcript_of(gap, handover))
     assert "3 entries are missing" in first["content"][0]["text"]
-    assert "was told the record" in second["content"][0]["text"]
+    assert "Rekindle sent it the history" in second["content"][0]["text"]
     assert "secret" not in str(second)
 
 

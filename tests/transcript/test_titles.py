@@ -1,13 +1,18 @@
 import pytest
 from hypothesis import example, given, strategies as st
 
+from rekindle.cli.store_changes import validated_title
+from rekindle.errors import UsageError
+from rekindle.text.sanitize import is_harmful
 from rekindle.transcript.titles import (
     MAX_TITLE,
+    InvalidTitle,
     fork_title,
     is_placeholder,
     shorten,
     title_from_agent,
     title_from_prompt,
+    title_from_user,
     without_fork_suffix,
 )
 
@@ -95,3 +100,38 @@ def test_title_of_an_agent_is_one_line_of_limited_length() -> None:
     assert title_from_agent("Fix\nthe  parser") == "Fix the parser"
     assert title_from_agent("x" * 900) == "x" * 500
     assert title_from_agent(None) is title_from_agent(7) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "must not be empty"),
+        (" \n\t\u2003", "must not be empty"),
+        ("a\x07b", "must not contain control characters"),
+        ("a\u202eb", "must not contain control characters"),
+        ("a\ud800", "must not contain control characters"),
+        ("x" * 501, "must not have more than 500 characters"),
+    ],
+)
+def test_an_invalid_title_of_the_user_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(InvalidTitle, match=reason):
+        title_from_user(text)
+
+
+@given(st.text(st.characters()) | st.text("ab \t\n\x07\u202e", max_size=600))
+@example("  My \n title ")
+@example("x" * 500)
+@example("x" * 501)
+@example("\x1b[31m")
+def test_a_title_of_the_user_is_the_same_in_the_protocol_and_in_a_command(text: str) -> None:
+    try:
+        title = title_from_user(text)
+    except InvalidTitle:
+        title = None
+    try:
+        assert validated_title(text) == title
+    except UsageError:
+        assert title is None
+    if title is not None:
+        assert title == " ".join(title.split()) == title_from_user(title)
+        assert not is_harmful(title)

@@ -95,15 +95,15 @@ def test_bundle_with_missing_or_extra_lines_is_rejected(store: MemoryStore) -> N
     for number in range(1, len(lines) - 1):
         with pytest.raises(BadBundle):
             read_bundle(signed(lines[:number] + lines[number + 1 :]))
-    with pytest.raises(BadBundle, match="something stands after its end"):
+    with pytest.raises(BadBundle, match="it continues after its end"):
         read_bundle(b"".join([*lines, lines[-1]]))
 
 
 @pytest.mark.parametrize(
     ("line", "members", "error"),
     [
-        (0, {"version": 2}, "it is of version 2, but this Rekindle knows only 1: upgrade it"),
-        (0, {"rekindle": "store"}, "it is no bundle of Rekindle's"),
+        (0, {"version": 2}, "it has version 2, but this Rekindle knows only 1; upgrade it"),
+        (0, {"rekindle": "store"}, "it is not a Rekindle bundle"),
         (1, {"entries": -1}, "cannot be read"),
         (1, {"entries": 2**40}, "cannot be read"),
         (1, {"type": "thing"}, "cannot be read"),
@@ -111,8 +111,8 @@ def test_bundle_with_missing_or_extra_lines_is_rejected(store: MemoryStore) -> N
         (2, {"atUs": 10**30}, "cannot be read"),
         (2, {"kind": "unheard of"}, "cannot be read"),
         (2, {"protocol": 0}, "cannot be read"),
-        (2, {"line": "a\nb"}, "line 3: entry 1 is not one line"),
-        (2, {"line": None}, "line 3: entry 1 is not one line"),
+        (2, {"line": "a\nb"}, "line 3: entry 1 has more than one line"),
+        (2, {"line": None}, "line 3: entry 1 has more than one line"),
         (2, {"seq": 7}, "line 3: entry 1 is missing"),
     ],
 )
@@ -129,9 +129,9 @@ def test_invalid_line_values_are_rejected(
     ("members", "error"),
     [
         ({"id": ""}, "a session has no id"),
-        ({"id": "x" * 100_000}, "too much is said"),
-        ({"directories": ["d"] * 20_000}, "too much is said"),
-        ({"createdUs": -5}, "at no time"),
+        ({"id": "x" * 100_000}, "is too long"),
+        ({"directories": ["d"] * 20_000}, "is too long"),
+        ({"createdUs": -5}, "has no valid time"),
         ({"turns": 10**18}, "more turns than entries"),
         ({"cwd": "\ud800"}, "cannot be read"),
     ],

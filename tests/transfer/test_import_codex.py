@@ -173,7 +173,7 @@ def test_missing_base_file_is_imported_when_it_appears(
     later.turn(2)
     later.write(tmp_path)
     report = run(store, tmp_path).report
-    assert report.skipped == {"what a session begins with is in a file that is gone": 1}
+    assert report.skipped == {"the file of the inherited history is missing": 1}
     assert asked(store, thread(2)) == ["Question 2"]
     file.write(tmp_path, is_archived=True, is_compressed=True)
     run(store, tmp_path)

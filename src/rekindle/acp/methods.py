@@ -8,6 +8,12 @@ FORK = "session/fork"
 LIST = "session/list"
 CLOSE = "session/close"
 DELETE = "session/delete"
+ARCHIVE = "session/archive"
+UNARCHIVE = "session/unarchive"
+SET_TITLE = "session/set_title"
+STATUS = "session/status"
+REWIND = "session/rewind"
+EDIT_PROMPT = "session/edit_prompt"
 PROMPT = "session/prompt"
 CANCEL = "session/cancel"
 UPDATE = "session/update"
@@ -31,7 +37,13 @@ TERMINAL_OUTPUT = "terminal/output"
 _GONE_IN_V2 = frozenset({LOAD, SET_MODE, SET_MODEL, AUTHENTICATE, LOGOUT})
 _TERMINAL_CANCEL = "terminal/cancel"
 
-LIFECYCLE = frozenset({NEW, LOAD, RESUME, FORK, LIST, CLOSE, DELETE})
+INFO_METHODS = frozenset({ARCHIVE, UNARCHIVE, SET_TITLE, STATUS})
+"""The methods that read or change the data about a session, and never open it."""
+
+REWINDS = frozenset({REWIND, EDIT_PROMPT})
+"""The methods that remove the end of a session's history."""
+
+LIFECYCLE = frozenset({NEW, LOAD, RESUME, FORK, LIST, CLOSE, DELETE}) | INFO_METHODS | REWINDS
 
 _PRIVATE = ("authenticate", "logout", "auth/", "_auth/", "fs/", "terminal/")
 

@@ -25,6 +25,7 @@ from rekindle.acp.translate.session_state import (
     options_to_replay_v2,
     unchanged,
 )
+from rekindle.acp.translate.subagents import SUBAGENT_UPDATE
 from rekindle.jsonvalue import Json, without
 
 ToV1 = Callable[[LiveToV1, Json], list[Json]]
@@ -32,6 +33,7 @@ ToV2 = Callable[[LiveToV2, Json], Json]
 
 SESSION_INFO_UPDATE = "session_info_update"
 STATE_UPDATE = "state_update"
+HISTORY_TRUNCATED = "history_truncated"
 
 
 class Category(Enum):
@@ -43,8 +45,14 @@ class Category(Enum):
     TOOL_CALL = auto()
     TERMINAL = auto()
     PLAN = auto()
+    SUBAGENT = auto()
+    """The relation to the session of a sub-agent, which has updates of its own."""
+    SESSION_MESSAGE = auto()
+    """A message between a session and a sub-agent's."""
     OTHER = auto()
     """Any other part of the history."""
+    TRUNCATION = auto()
+    """The removal of the end of the history."""
     NOTICE = auto()
     """A passing remark, which is not part of the history."""
     STATE = auto()
@@ -138,6 +146,29 @@ _ROWS = [
     ),
     UpdateKind(name="plan", versions=(1,), category=Category.PLAN, to_v2=LiveToV2.plan),
     UpdateKind(name="plan_update", versions=(2,), category=Category.PLAN, to_v1=LiveToV1.plan),
+    # Version 1 has these only for clients that announce sub-agents.
+    UpdateKind(
+        name=SUBAGENT_UPDATE,
+        versions=(1, 2),
+        category=Category.SUBAGENT,
+        to_v1=LiveToV1.subagent,
+        to_v2=LiveToV2.subagent,
+    ),
+    UpdateKind(
+        name="session_message",
+        versions=(1, 2),
+        category=Category.SESSION_MESSAGE,
+        to_v1=LiveToV1.session_message,
+        to_v2=LiveToV2.session_message,
+    ),
+    UpdateKind(
+        name="session_message_chunk",
+        versions=(1, 2),
+        category=Category.SESSION_MESSAGE,
+        is_chunk=True,
+        to_v1=LiveToV1.session_message,
+        to_v2=LiveToV2.session_message,
+    ),
     # Version 1 has these only for clients that announce them, so `to_v1` leaves them out.
     UpdateKind(
         name="compaction_update",
@@ -149,6 +180,14 @@ _ROWS = [
         name="compaction_summary_chunk",
         versions=(1, 2),
         category=Category.OTHER,
+        to_v2=LiveToV2.unchanged,
+    ),
+    # A proposal that no schema has yet: see docs/design/session-methods.md.
+    UpdateKind(
+        name=HISTORY_TRUNCATED,
+        versions=(),
+        category=Category.TRUNCATION,
+        to_v1=LiveToV1.truncation,
         to_v2=LiveToV2.unchanged,
     ),
     UpdateKind(name="notice", versions=(1, 2), category=Category.NOTICE, to_v2=LiveToV2.unchanged),
@@ -272,6 +311,11 @@ def is_tool_call(name: str) -> bool:
     """Return whether an update has the fields of a tool call."""
     kind = kind_of(name)
     return kind.category is Category.TOOL_CALL and not kind.is_chunk
+
+
+def concerns_subagents(name: str) -> bool:
+    """Return whether an update is about a sub-agent, or a message between sessions."""
+    return kind_of(name).category in {Category.SUBAGENT, Category.SESSION_MESSAGE}
 
 
 def is_terminal_output(name: str) -> bool:

@@ -4,7 +4,7 @@ import argparse
 import math
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -32,14 +32,14 @@ def seconds(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value <= _MAX_SECONDS:
-        raise argparse.ArgumentTypeError(f"not a number of seconds: {text}")
+        raise argparse.ArgumentTypeError(f"not a number of seconds, at most a day: {text}")
     return value
 
 
 def budget(text: str) -> int:
     """Parse the maximum length of a handover in characters, at least 1000."""
     if not text.isascii() or not text.isdigit() or int(text) < _MIN_BUDGET:
-        raise argparse.ArgumentTypeError(f"not a number from {_MIN_BUDGET} on: {text}")
+        raise argparse.ArgumentTypeError(f"not a number of at least {_MIN_BUDGET}: {text}")
     return int(text)
 
 
@@ -51,7 +51,7 @@ def past_time(text: str) -> int:
     try:
         return int(datetime.fromisoformat(text).astimezone().timestamp() * 1_000_000)
     except (ValueError, OverflowError, OSError):
-        problem = f"not a time: {text}: give 30min, 12h, 3d, 2w, 1y, or a date as 2025-12-31"
+        problem = f"not a time: {text}; use 30min, 12h, 3d, 2w, 1y, or a date such as 2025-12-31"
         raise argparse.ArgumentTypeError(problem) from None
 
 
@@ -60,8 +60,8 @@ def duration(text: str) -> int:
     match = _DURATION.fullmatch(text.strip())
     if match is None:
         raise argparse.ArgumentTypeError(
-            f"not a length of time: {text!r}; give hours, days, weeks, months or years, such as"
-            " 36h, 90d, 12w, 6m or 1y"
+            f"not a duration: {text!r}; use hours, days, weeks, months or years, such as 36h, 90d,"
+            " 12w, 6m or 1y"
         )
     return int(match[1]) * _HOURS[match[2].lower()] * 3_600_000_000
 
@@ -69,22 +69,34 @@ def duration(text: str) -> int:
 def count(text: str) -> int:
     """Parse a number that is not negative."""
     if not text.isascii() or not text.isdigit() or len(text) > _MAX_COUNT_DIGITS:
-        raise argparse.ArgumentTypeError(f"not a number from 0 on: {text!r}")
+        raise argparse.ArgumentTypeError(f"not a number: {text!r}")
     return int(text)
 
 
-def add_command_after_dashes(parser: argparse.ArgumentParser) -> None:
-    """Accept an agent's command after `--`; `split_at_dashes` then takes it off.
+def add_agent(parser: argparse.ArgumentParser, text: str) -> None:
+    """Accept an agent as the last argument: its name, or its command after `--`."""
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="AGENT", help=text)
 
-    argparse cannot parse it itself: the first positional argument would consume its options.
+
+def agent_words(command: Sequence[str]) -> tuple[tuple[str, ...], bool]:
+    """Return the words that `add_agent` has accepted, and whether `--` stood before them."""
+    is_command = tuple(command[:1]) == ("--",)
+    return tuple(command[is_command:]), is_command
+
+
+def add_command_after_dashes(parser: argparse.ArgumentParser) -> None:
+    """Accept an agent's command after `--`; `split_command` then takes it off.
+
+    argparse cannot parse the command itself: the first positional argument would consume its
+    options.
     """
     parser.set_defaults(command=[])
 
 
-def split_at_dashes(
+def split_command(
     parser: argparse.ArgumentParser, argv: list[str]
 ) -> tuple[list[str], list[str] | None]:
-    """Return the arguments before `--`, and the agent's command after it.
+    """Return the arguments before an agent's command, and the command.
 
     The command is None if the parser does not accept one.
     """
@@ -94,8 +106,56 @@ def split_at_dashes(
     return argv[:at], argv[at + 1 :]
 
 
+def restore_dashes(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """Set the value of an option that was given as `--OPTION=--`.
+
+    argparse before Python 3.13 removes the dashes and leaves an empty list.
+    """
+    for action in _options(parser).values():
+        is_repeatable = action.default == []
+        if is_repeatable or action.nargs is not None:
+            continue
+        if getattr(arguments, action.dest, None) == []:
+            if action.type is not None:
+                parser.error(f"argument {action.option_strings[-1]}: invalid value: '--'")
+            setattr(arguments, action.dest, "--")
+
+
+def has_option(parser: argparse.ArgumentParser, name: str) -> bool:
+    """Return whether a parser has an option."""
+    return name in _options(parser)
+
+
+def usage_of(parser: argparse.ArgumentParser) -> str:
+    """Return a short usage line: argparse would repeat all options."""
+    places = [_place(action) for action in _actions(parser) if not action.option_strings]
+    return " ".join([parser.prog, "[OPTIONS]", *places])
+
+
+def _place(action: argparse.Action) -> str:
+    name = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
+    match action.nargs:
+        case "?":
+            return f"[{name}]"
+        case "*":
+            return f"[{name} …]"
+        case "+":
+            return f"{name} …"
+        case _:
+            return name
+
+
+def _options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
+    return {name: action for action in _actions(parser) for name in action.option_strings}
+
+
+def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    # argparse has no public access to its arguments. Completion libraries use this too.
+    return parser._actions  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+
 def nonempty_text(text: str) -> str:
     """Accept a text that is not blank."""
     if not text.strip():
-        raise argparse.ArgumentTypeError("it takes some text")
+        raise argparse.ArgumentTypeError("the text is empty")
     return text

@@ -12,7 +12,8 @@ from stat import S_ISREG
 from typing import Any
 from uuid import uuid4
 
-from rekindle.cli.formatting import one_line, print_json, printable
+from rekindle.cli.formatting import one_line, print_json, title_text
+from rekindle.cli.messages import print_error
 from rekindle.cli.progress import ProgressBar
 from rekindle.cli.store_changes import now_us
 from rekindle.cli.terminal import columns
@@ -30,8 +31,8 @@ STDIN = "-"
 _MIN_TITLE_WIDTH = 8
 _BUNDLE_PREFIXES = (b"\x1f\x8b", b'{"rekindle"')
 _NOTES = {
-    MergeOutcome.BRANCHED: "both copies went on; the one that came is a fork",
-    MergeOutcome.DELETED: "it was deleted here; --undelete brings it back",
+    MergeOutcome.BRANCHED: "both copies have new turns; the imported one is a fork",
+    MergeOutcome.DELETED: "it was deleted here; --undelete restores it",
 }
 
 
@@ -75,7 +76,7 @@ def _read_bundle(reader: BundleReader, source: str) -> None:
                     bar.update(file.tell() if size else 0, size)
             except BadBundle as error:
                 name = "stdin" if source == STDIN else source
-                raise BadBundle(f"{one_line(name)}: {error}: nothing was imported") from error
+                raise BadBundle(f"{one_line(name)}: {error}; nothing was imported") from error
 
 
 @contextmanager
@@ -86,7 +87,7 @@ def _open_source(source: str) -> Generator[io.BufferedReader]:
         return
     # A caller may have closed stdin. Then `sys.stdin` is None.
     if sys.stdin is None or sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison]
-        raise UsageError("nothing comes from stdin: name a file")
+        raise UsageError("stdin has no bundle; name a file")
     # `sys.stdin.buffer` has a `peek` that its type lacks.
     with open(sys.stdin.fileno(), "rb", closefd=False) as file:
         yield file
@@ -111,7 +112,7 @@ def _merge_all(
             try:
                 result = merger.merge(RecordedCopy(line.session, read), now_us())
             except SessionInUse as error:
-                print(f"rekindle: {printable(str(error))}", file=sys.stderr)
+                print_error(str(error))
                 is_complete = False
             else:
                 title = shown_title(line.session)
@@ -134,7 +135,7 @@ def result_json(result: MergeResult, title: str) -> dict[str, Any]:
 
 def print_result(result: MergeResult, title: str) -> None:
     """Print the result of a merge: as text on a terminal, otherwise as a row for scripts."""
-    shown_id, shown_title = one_line(result.session_id), one_line(title) or "(no title)"
+    shown_id, shown_title = one_line(result.session_id), title_text(title)
     outcome = result.outcome
     if not sys.stdout.isatty():
         print("\t".join((outcome, shown_id, str(result.entries), shown_title)))

@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rekindle.cli.formatting import one_line
@@ -29,10 +29,12 @@ from rekindle.transcript.model import (
     TranscriptTurn,
 )
 from rekindle.transcript.reducer import Transcript
+from rekindle.transcript.subagents import SubagentItem
 
 # No event reports the writes of another process. One poll takes some microseconds.
 _POLL_SECONDS = 0.1
-_ITEMS_WITH_EVENTS = (TranscriptMessage, ToolCallItem, PlanItem)
+_POLLS_OF_A_PAUSE = 3
+_ITEMS_WITH_EVENTS = (TranscriptMessage, ToolCallItem, PlanItem, SubagentItem)
 """Items whose changes are events. All others are printed when they are added."""
 
 
@@ -45,8 +47,14 @@ def follow(
 ) -> None:
     """Print these turns, and then the events of the session, until the user interrupts."""
     printer, detail = printer_for(), detail_of(arguments)
+    on_pause: Callable[[], object] = _do_nothing
+    if arguments.redact:
+        from rekindle.cli.render.masking import MaskingPrinter
+
+        printer = MaskingPrinter(printer)
+        on_pause = printer.release
     live = LiveRenderer(printer, detail, lambda: transcript.terminals)
-    for piece in heading(session):
+    for piece in heading(session, redact=arguments.redact):
         printer.show(piece)
     for turn in turns:
         if turn is transcript.turns[-1] and turn.ended_us is None:
@@ -55,17 +63,31 @@ def follow(
             for piece in turn_pieces(turn, detail, transcript.terminals):
                 printer.show(piece)
     follower = Follower(transcript, live)
-    for entry in poll_entries(store, session.id, transcript.last_seq):
+    for entry in poll_entries(store, session.id, transcript.last_seq, on_pause):
         follower.add(entry)
 
 
-def poll_entries(store: Store, session_id: str, after: int) -> Iterator[Entry]:
-    """Yield the entries of a session after a seq, and then new ones for ever."""
+def poll_entries(
+    store: Store, session_id: str, after: int, on_pause: Callable[[], object]
+) -> Iterator[Entry]:
+    """Yield the entries of a session after a seq, and then new ones for ever.
+
+    `on_pause` is called when no entry has come for some polls.
+    """
+    empty_polls = 0
     while True:
+        empty_polls += 1
         for entry in store.read(session_id, after=after):
             after = entry.seq
+            empty_polls = 0
             yield entry
+        if empty_polls == _POLLS_OF_A_PAUSE:
+            on_pause()
         time.sleep(_POLL_SECONDS)
+
+
+def _do_nothing() -> None:
+    pass
 
 
 class Follower:
@@ -82,11 +104,14 @@ class Follower:
         before = len(turns), self._is_over
         watch = self._watch(entry)
         self._transcript.add(entry)
-        if len(turns) > before[0]:
+        if self._transcript.truncations.last_seq == entry.seq:
+            count = "1 turn remains" if len(turns) == 1 else f"{len(turns)} turns remain"
+            self._live.show(Piece(kind="note", text=f"(the session was rewound; {count})"))
+        elif len(turns) > before[0]:
             self._live.begin_turn(turns[-1])
         else:
             self._print_change(entry, watch)
-        if self._is_over and not before[1]:
+        if turns and self._is_over and not before[1]:
             self._live.end_turn(turns[-1])
 
     @property

@@ -6,6 +6,7 @@ from pathlib import Path, PurePath
 
 from rekindle.model import AgentIdentity, Session
 from rekindle.text import times
+from rekindle.text.redact.prefilter import mask_short
 from rekindle.text.sanitize import one_line, spelled_out
 
 printable = spelled_out
@@ -73,6 +74,19 @@ def short_path(name: str) -> str:
     return one_line(f"~/{path.relative_to(home)}" if home in path.parents else name)
 
 
-def title_label(session: Session) -> str:
-    """Return the session's title, or a placeholder."""
-    return one_line(session.title) if session.title else "(no title)"
+def title_label(session: Session, *, redact: bool = True) -> str:
+    """Return the session's title for people, or a placeholder. Secrets in it are masked.
+
+    The title of a sub-agent names the session that it belongs to.
+    """
+    title = title_text(session.title, redact=redact)
+    if session.is_subagent:
+        return f"{title} (sub-agent of {one_line(str(session.parent_id))})"
+    return title
+
+
+def title_text(title: str | None, *, redact: bool = True) -> str:
+    """Return a title for people, or a placeholder. Secrets in it are masked."""
+    if not title:
+        return "(no title)"
+    return one_line(mask_short(title) if redact else title)

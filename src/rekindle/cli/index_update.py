@@ -1,11 +1,10 @@
 """Bring the search index up to date before it is used, and show the progress."""
 
-import sys
 from collections.abc import Iterator
 
 from rekindle.cli import progress
-from rekindle.cli.formatting import printable
 from rekindle.cli.main import RESCUE_HINT
+from rekindle.cli.messages import print_error, print_warning
 from rekindle.errors import IndexDamaged, StoreDamaged, StoreUnavailable
 from rekindle.store.base import Store
 from rekindle.store.search import SearchIndex
@@ -23,10 +22,10 @@ def update(index: SearchIndex, store: Store) -> bool:
     except IndexDamaged:
         raise
     except StoreDamaged as error:
-        print(f"rekindle: {printable(str(error))}{RESCUE_HINT}", file=sys.stderr)
+        print_error(f"{error}{RESCUE_HINT}")
         return False
     except StoreUnavailable as error:
-        print(f"rekindle: {printable(str(error))}: the latest may be missing", file=sys.stderr)
+        print_warning(f"{error}; the search may miss the latest turns")
     return True
 
 

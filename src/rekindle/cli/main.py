@@ -15,7 +15,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
-from rekindle.cli.arguments import CommandSpec, split_at_dashes
+from rekindle.cli.arguments import CommandSpec, has_option, restore_dashes, split_command, usage_of
 from rekindle.errors import (
     AgentNotStarted,
     IndexDamaged,
@@ -31,34 +31,52 @@ INTERNAL_ERROR = 70
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
-COMMANDS = {
-    "run": "stand before an ACP agent and record every session",
-    "list": "list recorded sessions, the last used first",
-    "show": "show a session",
-    "pick": "choose a session by typing, and go on with it",
-    "resume": "go on with a session, in a chat",
-    "new": "start a session, in a chat",
-    "prompt": "send one prompt to a session, and print the answer",
-    "search": "look for words in all sessions",
-    "rename": "give a session a title that stays",
-    "archive": "put sessions away, without deleting them",
-    "unarchive": "take archived sessions out again",
-    "fork": "make a session that begins with another's record",
-    "export": "write a session as a document, or for another machine",
-    "import": "take in what other tools have, or what was exported",
-    "relocate": "say where a moved project is now",
-    "delete": "delete sessions, for 30 days or for good",
-    "undelete": "bring deleted sessions back",
-    "prune": "delete old sessions",
-    "stats": "sessions, turns, agents, size and growth",
-    "compact": "give unused space back to the disk",
-    "reindex": "rebuild the index for searching",
-    "check": "check whether an agent keeps the protocol's rules for sessions",
-    "doctor": "see whether all is well, and repair what can be",
-    "setup": "put Rekindle into an editor's configuration",
-    "completion": "let a shell complete commands, options and sessions",
-    "example-agent": "a small ACP agent without a model, for trying things out",
+COMMAND_GROUPS = {
+    "Record sessions": {
+        "run": "proxy an ACP agent and record every session",
+        "setup": "configure an editor to start an agent behind Rekindle",
+        "agents": "list the agents that can be started by name",
+        "import": "import sessions of other tools, or a bundle",
+    },
+    "Find and continue sessions": {
+        "list": "list the recorded sessions, last used first",
+        "show": "show a session",
+        "search": "search the text of all sessions",
+        "pick": "choose a session from a list that you search by typing",
+        "resume": "continue a session in a chat",
+        "new": "start a session in a chat",
+        "prompt": "send one prompt to a session and print the answer",
+    },
+    "Manage sessions": {
+        "rename": "set the title of a session",
+        "archive": "hide sessions without deleting them",
+        "unarchive": "list archived sessions again",
+        "fork": "copy a session, so that both can go different ways",
+        "export": "write a session as a document, or as a bundle",
+        "relocate": "set the folder of sessions whose project has moved",
+        "delete": "delete sessions; you can restore them for 30 days",
+        "undelete": "restore deleted sessions",
+        "prune": "delete old sessions",
+    },
+    "Maintain Rekindle": {
+        "doctor": "diagnose and repair problems",
+        "stats": "show the number of sessions and turns, and the size",
+        "compact": "reclaim unused disk space",
+        "reindex": "rebuild the search index",
+        "config": "show the configuration, and where each value comes from",
+        "completion": "print the completion script for a shell",
+    },
+    "Develop agents": {
+        "check": "check an agent against the protocol's rules for sessions",
+        "example-agent": "run a small ACP agent without a model",
+    },
 }
+"""The commands, as the help groups them, each with its summary."""
+
+COMMANDS = {name: summary for group in COMMAND_GROUPS.values() for name, summary in group.items()}
+
+ALIASES = {"ls": "list", "rm": "delete"}
+HELP = "help"
 
 HIDDEN = frozenset({"complete"})
 """Commands that the help does not list, because shells call them."""
@@ -69,9 +87,37 @@ _MODULES = {"unarchive": "archive", "undelete": "delete", "new": "resume", "comp
 PROTOCOL_COMMANDS = frozenset({"run", "example-agent"})
 """Commands whose stdout carries the protocol."""
 
+CHANGING_COMMANDS = frozenset(
+    {
+        *("setup", "import", "rename", "archive", "unarchive", "fork", "relocate", "delete"),
+        *("undelete", "prune", "doctor", "compact", "reindex"),
+    }
+)
+"""Commands that finish their work even if the reader of their output leaves."""
+
 _DEBUG = "REKINDLE_DEBUG"
-RESCUE_HINT = ": `rekindle doctor --fix` saves what can be read"
-_FOLDER_GONE = "the current folder is gone: change into one that is there"
+RESCUE_HINT = "; `rekindle doctor --fix` recovers what can be read"
+_FOLDER_GONE = "the current folder was removed; change to a folder that exists"
+_UNRECOGNIZED = "unrecognized arguments: "
+_SYNONYMS = {
+    "cat": "show",
+    "chat": "new",
+    "continue": "resume",
+    "copy": "fork",
+    "find": "search",
+    "grep": "search",
+    "history": "list",
+    "init": "setup",
+    "install": "setup",
+    "mv": "rename",
+    "open": "resume",
+    "remove": "delete",
+    "restore": "undelete",
+    "start": "new",
+    "view": "show",
+    "wrap": "run",
+}
+"""Words that people may type for a command. They are suggestions, not aliases."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -120,33 +166,84 @@ def load_command(name: str) -> tuple[CommandSpec, argparse.ArgumentParser]:
         description=spec.description,
     )
     spec.configure(parser)
+    parser.usage = parser.usage or usage_of(parser)
     if name not in PROTOCOL_COMMANDS:
-        text = "no colours, as with NO_COLOR=1"
+        text = "print without colours, as with NO_COLOR=1"
         parser.add_argument("--no-color", nargs=0, action=_NoColour, help=text)
     return spec, parser
 
 
 def _run(argv: list[str]) -> int:
-    if argv[:1] == ["--no-color"]:
-        os.environ["NO_COLOR"] = "1"
-        argv = argv[1:]
-    if not argv or argv[0] not in {*COMMANDS, *HIDDEN}:
-        return _top_level(argv)
-    spec, parser = load_command(argv[0])
-    if argv[0] not in PROTOCOL_COMMANDS:
-        _check_encoding(parser, argv[1:])
-    own, command = split_at_dashes(parser, argv[1:])
+    options, argv = split_global_options(argv)
+    if argv[:1] == [HELP]:
+        argv = [*argv[1:2], "--help"]
+    if not argv or argv[0].startswith("-") or argv[0] == HELP:
+        return _top_level([*options, *argv])
+    name = ALIASES.get(argv[0], argv[0])
+    if name not in {*COMMANDS, *HIDDEN}:
+        _top_level_parser().error(_unknown_command(name))
+    spec, parser = load_command(name)
+    if options and not has_option(parser, "--store"):
+        parser.error(f"`rekindle {name}` uses no store; leave --store out")
+    argv = [*options, *argv[1:]]
+    configuration = None
+    if name not in PROTOCOL_COMMANDS:
+        from rekindle.cli.configured import apply_configuration
+
+        configuration = apply_configuration(name, parser)
+        _check_encoding(parser, argv)
+    own, command = split_command(parser, argv)
     if command is None:
         arguments = parser.parse_args(own)
     else:
         # Intermixed: options may stand between positional arguments.
         arguments = parser.parse_intermixed_args(own)
         arguments.command = command
+    restore_dashes(parser, arguments)
+    if configuration is not None:
+        from rekindle.cli.configured import report_problems
+
+        report_problems(name, configuration)
     try:
+        # A watch has no end of its own: it ends when its reader leaves.
+        if name in CHANGING_COMMANDS and not getattr(arguments, "watch", False):
+            from rekindle.cli.unread_output import accepting_unread_output
+
+            with accepting_unread_output():
+                return spec.main(arguments)
         return spec.main(arguments)
     except UsageError as error:
-        parser.print_usage(sys.stderr)
         return _fail(error, USAGE)
+
+
+def split_global_options(argv: list[str]) -> tuple[list[str], list[str]]:
+    """Return `--store` with its value if it precedes the command, and the other arguments.
+
+    `--no-color` takes effect here.
+    """
+    options: list[str] = []
+    rest = list(argv)
+    while rest:
+        if rest[0] == "--no-color":
+            os.environ["NO_COLOR"] = "1"
+            rest = rest[1:]
+        elif rest[0] == "--store" and len(rest) > 1:
+            options, rest = [f"--store={rest[1]}"], rest[2:]
+        elif rest[0].startswith("--store="):
+            options, rest = rest[:1], rest[1:]
+        else:
+            break
+    return options, rest
+
+
+def _unknown_command(name: str) -> str:
+    """Return the error for an unknown command, with the command that the user may mean."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name.lower(), [*COMMANDS, *ALIASES, HELP], 1)
+    meant = _SYNONYMS.get(name.lower()) or (close[0] if close else None)
+    text = f"unknown command {name!r}"
+    return f"{text}; did you mean `rekindle {meant}`?" if meant else text
 
 
 def _check_encoding(parser: argparse.ArgumentParser, arguments: list[str]) -> None:
@@ -155,16 +252,34 @@ def _check_encoding(parser: argparse.ArgumentParser, arguments: list[str]) -> No
         try:
             argument.encode()
         except UnicodeEncodeError:
-            parser.error(f"this argument is not text in UTF-8: {argument!a}")
+            parser.error(f"this argument is not valid UTF-8: {argument!a}")
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors quote arguments without control characters."""
+    """A parser whose errors have the form of all errors, with a remedy."""
 
     def error(self, message: str) -> NoReturn:
-        from rekindle.cli.formatting import printable
+        """Print the error, and exit."""
+        text = message.removeprefix("argument ")
+        remedy = f"; see `{self.prog} --help`"
+        if "; " in text:
+            remedy = ""
+        elif text.startswith(_UNRECOGNIZED):
+            remedy = self._remedy_for(text.removeprefix(_UNRECOGNIZED)) or remedy
+        raise SystemExit(_fail(f"{text}{remedy}", USAGE))
 
-        super().error(printable(message))
+    def _remedy_for(self, unrecognized: str) -> str:
+        """Return what to type instead of unrecognized arguments, if it can be guessed."""
+        from difflib import get_close_matches
+
+        first = unrecognized.partition(" ")[0].partition("=")[0]
+        if first.startswith("-"):
+            known = list(self._option_string_actions)
+            close = get_close_matches(first, known, 1)
+            return f"; did you mean {close[0]}?" if close else ""
+        if self.get_default("command") is not None:
+            return f"; type an agent's command after two dashes: -- {unrecognized}"
+        return ""
 
 
 class _NoColour(argparse.Action):
@@ -173,29 +288,45 @@ class _NoColour(argparse.Action):
     def __call__(
         self,
         parser: argparse.ArgumentParser,  # noqa: ARG002 - as argparse calls it
-        namespace: argparse.Namespace,  # noqa: ARG002
+        namespace: argparse.Namespace,
         values: str | Sequence[object] | None,  # noqa: ARG002
         option_string: str | None = None,  # noqa: ARG002
     ) -> None:
+        setattr(namespace, self.dest, True)
         os.environ["NO_COLOR"] = "1"
 
 
 def _top_level(argv: list[str]) -> int:
-    from rekindle import __version__
-
-    summaries = "\n".join(f"  {name:15} {summary}" for name, summary in COMMANDS.items())
-    parser = _Parser(
-        prog="rekindle",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="rekindle COMMAND …",
-        description="A memory that lasts, for every coding agent that speaks ACP.",
-        epilog=f"commands:\n{summaries}\n\nrekindle COMMAND --help tells more.",
-    )
-    parser.add_argument("--version", action="version", version=f"rekindle {__version__}")
-    parser.add_argument("command", nargs="?", metavar="COMMAND", choices=list(COMMANDS))
+    """Handle a command line without a command."""
+    parser = _top_level_parser()
     parser.parse_args(argv)
     parser.print_help(sys.stderr)
     return USAGE
+
+
+def _top_level_parser() -> _Parser:
+    from rekindle.cli.version import ShowVersion
+
+    groups = "\n\n".join(
+        "\n".join([f"{title}:", *(f"  {name:14} {about}" for name, about in group.items())])
+        for title, group in COMMAND_GROUPS.items()
+    )
+    aliases = ", ".join(f"`{alias}` is `{name}`" for alias, name in ALIASES.items())
+    parser = _Parser(
+        prog="rekindle",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="rekindle [OPTIONS] COMMAND …",
+        description="Record, continue and search the sessions of any coding agent that speaks ACP.",
+        epilog=f"{groups}\n\n{aliases}. `rekindle help COMMAND` explains a command.",
+    )
+    parser.add_argument(
+        "-V", "--version", nargs=0, action=ShowVersion, help="print the version and exit"
+    )
+    parser.add_argument("--store", help="use this store; a command accepts the option, too")
+    parser.add_argument(
+        "--no-color", action="store_true", help="print without colours, as with NO_COLOR=1"
+    )
+    return parser
 
 
 def _replace_closed_streams() -> None:
@@ -227,15 +358,13 @@ def _occupy(number: int, flags: int) -> None:
 
 
 def _fail(error: Exception | str, code: int) -> int:
-    from rekindle.cli.formatting import printable
+    from rekindle.cli.messages import print_error
 
     try:
         sys.stdout.flush()
     except OSError:
         _discard_output()
-    with suppress(OSError):
-        # The error may quote an agent.
-        print(f"rekindle: {printable(str(error))}", file=sys.stderr)
+    print_error(str(error))
     return code
 
 
@@ -267,7 +396,7 @@ def _bug_report(error: Exception) -> str:
     where = f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else ""
     return (
         f"a bug in Rekindle: {type(error).__name__}: {error}{where}; "
-        f"please report it, best with what {_DEBUG}=1 shows"
+        f"please report it, with the output of the same command and {_DEBUG}=1"
     )
 
 

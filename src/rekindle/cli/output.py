@@ -37,11 +37,11 @@ def open_output(option: str | None, *, force: bool) -> Generator[IO[bytes]]:
             yield file
         return
     if path.is_dir():
-        raise RekindleError(f"{path} is a folder: name a file in it")
+        raise RekindleError(f"{path} is a folder; name a file in it")
     if path.exists() and not force:
-        raise RekindleError(f"{path} is there already: --force overwrites it")
+        raise RekindleError(f"{path} exists already; use --force to overwrite it")
     if not Path(absolute_path(option)).parent.is_dir():
-        raise RekindleError(f"there is no folder {path.parent}: make it first")
+        raise RekindleError(f"there is no folder {path.parent}; create it first")
     with _atomic_write(path, force=force) as file:
         yield file
 
@@ -49,7 +49,7 @@ def open_output(option: str | None, *, force: bool) -> Generator[IO[bytes]]:
 def _stdout() -> IO[bytes]:
     # main() replaces a closed stdout by the null device, which would lose the export.
     if sys.__stdout__ is None:
-        raise UsageError("stdout is closed: name a file with -o")
+        raise UsageError("stdout is closed; name a file with -o")
     sys.stdout.flush()
     return sys.stdout.buffer
 
@@ -114,7 +114,7 @@ def _move_to_free_name(source: Path, path: Path) -> None:
     try:
         path.hardlink_to(source)
     except FileExistsError:
-        raise RekindleError(f"{path} is there already: --force overwrites it") from None
+        raise RekindleError(f"{path} exists already; use --force to overwrite it") from None
     except OSError:
         # Some file systems have no links.
         source.replace(path)

@@ -12,7 +12,6 @@ from typing import IO, Any, Self, TextIO, cast
 from rekindle.cli.terminal import terminal_size
 from rekindle.text.widths import width
 
-_DEFAULT_PAGER = "less"
 # Pass colours through, and leave the text on the screen at the end.
 _LESS_OPTIONS = "RX"
 # Rows that the shell's prompt needs below the output.
@@ -120,10 +119,18 @@ class PagedOutput:
 
 def _pager_command() -> list[str] | None:
     """Return the pager's command; None if the user wants none or it is not installed."""
-    setting = os.environ.get("REKINDLE_PAGER", os.environ.get("PAGER", _DEFAULT_PAGER))
+    setting = _setting()
     try:
         command = shlex.split(setting)
     except ValueError:
         return None
     is_usable = bool(command) and command != ["cat"] and shutil.which(command[0]) is not None
     return command if is_usable else None
+
+
+def _setting() -> str:
+    from rekindle.configuration.file import load_configuration
+    from rekindle.configuration.keys import effective
+
+    configuration = load_configuration()
+    return effective("pager", configuration.values if configuration else {}).value

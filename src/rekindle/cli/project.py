@@ -3,6 +3,10 @@
 import os
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from rekindle.model import Page
+
 
 def project_folders() -> tuple[str, ...]:
     """Return the folder of the current project, as the user spells it and with links resolved.
@@ -10,11 +14,26 @@ def project_folders() -> tuple[str, ...]:
     It is the nearest folder upwards with a git repository, other than the home folder.
     Without one, it is the current folder.
     """
-    start = current_folder()
-    root = next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), start)
-    if root == Path.home():
-        root = start
+    root = _repository() or current_folder()
     return tuple(dict.fromkeys((str(root), os.path.realpath(root))))
+
+
+def of_project(page: Page) -> Page:
+    """Return a page of only the current project's sessions.
+
+    Without a git repository, these are the sessions of exactly the current folder: the folders in
+    it may be projects of their own.
+    """
+    if _repository() is None:
+        return replace(page, folders=folder_spellings("."))
+    return replace(page, under=project_folders())
+
+
+def _repository() -> Path | None:
+    """Return the nearest folder upwards with a git repository, except for the home folder."""
+    start = current_folder()
+    found = next((it for it in (start, *start.parents) if (it / ".git").exists()), None)
+    return None if found == Path.home() else found
 
 
 def folder_spellings(folder: str) -> tuple[str, ...]:

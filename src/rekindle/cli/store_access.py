@@ -2,7 +2,6 @@
 
 import argparse
 import re
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,8 +9,9 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from rekindle.cli.formatting import one_line
+from rekindle.cli.messages import print_note, print_warning
 from rekindle.composition import open_store
-from rekindle.errors import SessionAmbiguous, SessionDeleted, SessionPurged, StoreMissing
+from rekindle.errors import SessionAmbiguous, SessionDeleted, StoreMissing
 from rekindle.model import Page, Session, SessionStatus
 from rekindle.store.address import (
     StoreAddress,
@@ -30,22 +30,26 @@ _LENGTH_STEP = 3
 _REPORTED_SECONDS = 7 * 24 * 3600
 _ID_PREFIX = re.compile(r"[A-Za-z]+[-_]")
 
+SESSION_HELP = (
+    'a session: the beginning of its id, "words of its title", @N for the N-th of'
+    " `rekindle list`, or - for the one used last in this project"
+)
+"""The help text of an argument that names a session."""
+
 
 def add_store_option(parser: argparse.ArgumentParser) -> None:
     """Add the option that selects the store."""
-    parser.add_argument("--store", help=f"which store: {address_help()}")
+    parser.add_argument("--store", help=f"the store to use: {address_help()}")
 
 
 def add_session(parser: argparse.ArgumentParser) -> None:
     """Add the argument that names a session."""
-    parser.add_argument("session", metavar="SESSION", help="its id, or the beginning of it")
+    parser.add_argument("session", metavar="SESSION", help=SESSION_HELP)
 
 
 def add_sessions(parser: argparse.ArgumentParser) -> None:
     """Add the argument that names one or more sessions."""
-    parser.add_argument(
-        "sessions", nargs="+", metavar="SESSION", help="ids of sessions, or their beginnings"
-    )
+    parser.add_argument("sessions", nargs="+", metavar="SESSION", help=SESSION_HELP)
 
 
 def open_for_reading(option: str | None, *, quietly: bool = False) -> Store:
@@ -85,17 +89,16 @@ def _report_recoveries(address: StoreAddress) -> None:
         return
     for report in backend.recovery_reports():
         if time.time() - report.at_us / 1e6 < _REPORTED_SECONDS:
-            print(f"rekindle: {one_line(report.text)}", file=sys.stderr)
+            print_warning(one_line(report.text))
 
 
 def _report_pending_changes(address: StoreAddress) -> None:
     """Report the pending changes of processes that have ended."""
     for pending in backend_for(address).pending():
         if not (pending.is_alive or pending.is_leftover):
-            print(
-                f"rekindle: what waits in {pending.location} is not recorded yet:"
-                " `rekindle doctor --fix` records it",
-                file=sys.stderr,
+            print_warning(
+                f"{pending.location} contains changes that the store does not have yet;"
+                " `rekindle doctor --fix` adds them"
             )
 
 
@@ -107,18 +110,10 @@ def every(store: Store, page: Page) -> Iterator[Session]:
         page = replace(page, before=(sessions[-1].updated_us, sessions[-1].id))
 
 
-def find_existing(store: Store, prefix: str) -> Session:
-    """Return the session with this id or prefix. Raises StoreError, also if it was purged."""
-    session = store.find(prefix)
-    if session.is_purged:
-        raise SessionPurged(one_line(session.id))
-    return session
-
-
 def note_if_deleted(session: Session) -> None:
     """Report on stderr that a session is deleted, if it is."""
     if session.deleted_us is not None:
-        print(f"rekindle: {SessionDeleted(one_line(session.id))}", file=sys.stderr)
+        print_note(str(SessionDeleted(one_line(session.id))))
 
 
 def short_id(store: Store, session_id: str) -> str:

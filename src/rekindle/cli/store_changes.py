@@ -1,11 +1,12 @@
 """Open the store for changes, and apply changes to sessions."""
 
-import sys
 import time
 from collections.abc import Sequence
 
 from rekindle.cli.formatting import one_line, plural, printable, title_label
+from rekindle.cli.messages import print_error
 from rekindle.cli.progress import ProgressBar
+from rekindle.cli.session_choice import LISTED, find_session
 from rekindle.composition import open_store
 from rekindle.errors import (
     SessionDeleted,
@@ -15,7 +16,7 @@ from rekindle.errors import (
     StoreUnavailable,
     UsageError,
 )
-from rekindle.model import Change, Opened, Session, Titled, TitleSource
+from rekindle.model import Change, Opened, Page, Session, Titled, TitleSource
 from rekindle.store.address import StoreAddress, backend_for, locate, store_exists
 from rekindle.store.base import Store
 from rekindle.store.maintenance import SpaceManager
@@ -39,14 +40,15 @@ def check_not_in_use(store: Store, session: Session) -> None:
         raise SessionInUse(one_line(session.id), holder.pid, holder.machine)
 
 
-def find_all(store: Store, prefixes: Sequence[str]) -> list[Session]:
-    """Return the sessions with these ids or prefixes, each once. Raises StoreError."""
-    return list({session.id: session for session in map(store.find, prefixes)}.values())
+def find_all(store: Store, names: Sequence[str], listed: Page = LISTED) -> list[Session]:
+    """Return the sessions with these ids or names, each once. Raises StoreError."""
+    found = [find_session(store, name, listed) for name in names]
+    return list({session.id: session for session in found}.values())
 
 
-def find_undeleted(store: Store, prefixes: Sequence[str]) -> list[Session]:
-    """Return the sessions with these ids or prefixes. Raises SessionDeleted, SessionPurged."""
-    sessions = find_all(store, prefixes)
+def find_undeleted(store: Store, names: Sequence[str], listed: Page = LISTED) -> list[Session]:
+    """Return the sessions with these ids or names. Raises SessionDeleted, SessionPurged."""
+    sessions = find_all(store, names, listed)
     for session in sessions:
         if session.is_purged:
             raise SessionPurged(one_line(session.id))
@@ -70,13 +72,12 @@ def overwrite(store: Store, option: str | None, session_ids: Sequence[str]) -> b
     if not isinstance(store, SpaceManager):
         return not is_pending
     try:
-        with ProgressBar("overwriting what was said") as bar:
+        with ProgressBar("overwriting purged text") as bar:
             store.scrub(lambda: bar.update(0, None))
     except StoreUnavailable as error:
-        print(
-            f"rekindle: {error}: in unused parts of its files copies of what was said may be left;"
-            f" `rekindle delete --now {one_line(session_ids[0])}` tries again to remove them",
-            file=sys.stderr,
+        print_error(
+            f"{error}; copies of the purged text may remain in unused parts of its files;"
+            f" `rekindle delete --now {one_line(session_ids[0])}` tries again to remove them"
         )
         return False
     return not is_pending
@@ -90,12 +91,12 @@ def _report_pending(address: StoreAddress, session_ids: Sequence[str]) -> bool:
         if pending.problem or not pending.sessions.isdisjoint(session_ids)
     ]
     for it in found:
-        when = "a Rekindle that runs removes it" if it.is_alive else "`rekindle doctor` says more"
-        print(
-            f"rekindle: something of what was said waits in {it.location}, and is not recorded"
-            f" any more: {when}",
-            file=sys.stderr,
+        remedy = (
+            "the running Rekindle that owns the file removes it"
+            if it.is_alive
+            else "`rekindle doctor` explains what to do"
         )
+        print_error(f"{it.location} still contains text of a purged session; {remedy}")
     return bool(found)
 
 
@@ -122,9 +123,9 @@ def validated_title(text: str) -> str | None:
     """Return a title with single spaces; None if it is empty. Raises UsageError."""
     title = " ".join(text.split())
     if printable(title) != title:
-        raise UsageError("a title cannot have control characters")
+        raise UsageError("a title must not contain control characters; leave them out")
     if len(title) > _MAX_TITLE:
-        raise UsageError(f"a title can have at most {_MAX_TITLE} characters: this has {len(title)}")
+        raise UsageError(f"a title has at most {_MAX_TITLE} characters; this one has {len(title)}")
     return title or None
 
 
@@ -152,5 +153,5 @@ def _end_of(session: Session, turn: int | None, starts: list[int], last_seq: int
         return last_seq
     if not 1 <= turn <= len(starts):
         has = plural(len(starts), "turn")
-        raise UsageError(f"session {one_line(session.id)} has {has}: there is no turn {turn}")
+        raise UsageError(f"session {one_line(session.id)} has no turn {turn}; it has {has}")
     return starts[turn] - 1 if turn < len(starts) else last_seq

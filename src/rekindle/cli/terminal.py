@@ -32,7 +32,10 @@ def terminal_size(stream: IO[str] | None = None) -> os.terminal_size:
     """
     if stream is not None and not os.environ.get("COLUMNS"):
         with suppress(AttributeError, ValueError, OSError):
-            return os.get_terminal_size(stream.fileno())
+            size = os.get_terminal_size(stream.fileno())
+            # A terminal over a serial line may not know its size, and report 0.
+            if size.columns and size.lines:
+                return size
     return shutil.get_terminal_size(_DEFAULT_SIZE)
 
 

@@ -12,7 +12,8 @@ from typing import Any
 from msgspec import Struct
 
 from rekindle.cli.bundle_import import lease_holder, print_result, result_json
-from rekindle.cli.formatting import one_line, plural, print_json, printable
+from rekindle.cli.formatting import one_line, plural, print_json
+from rekindle.cli.messages import print_error, print_note
 from rekindle.cli.progress import ProgressBar
 from rekindle.cli.project import folder_spellings
 from rekindle.cli.store_changes import now_us
@@ -32,14 +33,15 @@ _MIN_PAUSE = 1.0
 _MAX_PAUSE = 60.0
 _PAUSE_FACTOR = 20
 _MAX_RESULTS_SHOWN = 20
-_INTERRUPTED = "interrupted: what was imported stays, and the next import goes on"
+_INTERRUPTED = "interrupted; the imported sessions stay, and the next import continues"
+_NO_TOOL = "none of the known tools has sessions on this machine"
 _COUNT_LABELS = {
     MergeOutcome.NEW: "new",
     MergeOutcome.EXTENDED: "updated",
-    MergeOutcome.BRANCHED: "kept as a fork, because they went on here",
+    MergeOutcome.BRANCHED: "kept as a fork, because both copies have new turns",
     MergeOutcome.UNCHANGED: "unchanged",
-    MergeOutcome.UNDELETED: "brought back",
-    MergeOutcome.DELETED: "deleted here, and left so",
+    MergeOutcome.UNDELETED: "restored",
+    MergeOutcome.DELETED: "deleted here, and not restored",
 }
 
 
@@ -74,7 +76,7 @@ def import_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Pa
     Return the exit code: 1 if a session could not be imported.
     """
     if arguments.watch and arguments.dry_run:
-        raise UsageError("--watch and --dry-run do not go together: nothing would ever change")
+        raise UsageError("--watch and --dry-run exclude each other; leave one of them out")
     import_filter = ImportFilter(
         folders=folder_spellings(arguments.cwd) if arguments.cwd else (),
         since_us=arguments.since or 0,
@@ -84,7 +86,10 @@ def import_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Pa
     if is_one_tool and not sources[0].paths:
         tool = sources[0].tool
         looked = " or ".join(str(it) for it in tool.folders(os.environ, Path.home()))
-        raise NothingToImport(f"{tool.title} has no sessions here: there is no folder {looked}")
+        raise NothingToImport(
+            f"{tool.title} has no sessions on this machine: there is no folder {looked};"
+            " if they are elsewhere, name their file or folder"
+        )
     with _open_store(arguments) as store:
         for source in sources:
             source.scanner.load_known(store, undelete=arguments.undelete)
@@ -92,7 +97,7 @@ def import_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Pa
         try:
             results = _import_changed(scan, store, arguments)
         except KeyboardInterrupt:
-            print(f"rekindle: {_INTERRUPTED}", file=sys.stderr)
+            print_note(_INTERRUPTED)
             raise
     _print_results(arguments, scan.reports, results)
     if arguments.watch:
@@ -175,7 +180,7 @@ def _print_results(
     for report in reports:
         _print_summary(report, is_dry_run=arguments.dry_run)
     if not reports:
-        print("rekindle: none of the tools has sessions here", file=sys.stderr)
+        print_note(_NO_TOOL)
 
 
 def _print_summary(report: ImportReport, *, is_dry_run: bool) -> None:
@@ -192,14 +197,15 @@ def _print_summary(report: ImportReport, *, is_dry_run: bool) -> None:
     would = " (nothing was changed)" if is_dry_run else ""
     print(f"{title}: {found}{children}{became}{would}", file=sys.stderr)
     for reason, count in sorted(report.skipped.items(), key=lambda it: (-it[1], it[0])):
-        times = f" ({count:,} times)" if count > 1 else ""
-        print(f"  skipped: {one_line(reason)}{times}", file=sys.stderr)
+        place = one_line(report.places.get(reason, ""))
+        where = f"{count:,} times, first in {place}" if count > 1 else f"in {place}"
+        print(f"  skipped: {one_line(reason)} ({where})", file=sys.stderr)
     _print_failures(report.failed)
 
 
 def _print_failures(failed: dict[str, str]) -> None:
     for place, reason in failed.items():
-        print(f"rekindle: {one_line(place)}: {printable(reason)}", file=sys.stderr)
+        print_error(f"{one_line(place)}: {reason}")
 
 
 def _report_json(report: ImportReport) -> dict[str, Any]:
@@ -226,7 +232,7 @@ def _watch(
 ) -> None:
     """Import changed sessions until Ctrl-C. `reported` has the failures that were printed."""
     if not arguments.json:
-        print("rekindle: watching; Ctrl-C ends it", file=sys.stderr)
+        print_note("watching for changes; Ctrl-C ends it")
     sys.stdout.flush()
     try:
         while True:

@@ -5,7 +5,7 @@
         async for event in session.prompt("Hello"):
             ...
 
-`docs/client.md` describes it, and `examples/` has short programs.
+`docs/how-to/client.md` describes it, and `examples/` has short programs.
 """
 
 from rekindle.client.agent import Agent
@@ -16,6 +16,8 @@ from rekindle.client.events import (
     PermissionRequested,
     PlanUpdated,
     SessionChanged,
+    SubagentEvent,
+    SubagentUpdated,
     TerminalOutput,
     ThoughtChunk,
     ToolCallUpdated,
@@ -34,7 +36,9 @@ from rekindle.client.models import (
     Plan,
     PlanEntry,
     SessionInfo,
+    SessionMessage,
     SlashCommand,
+    Subagent,
     ToolCall,
 )
 from rekindle.client.session import ClientSession, Prompt
@@ -88,7 +92,11 @@ __all__ = [
     "SessionChanged",
     "SessionClosed",
     "SessionInfo",
+    "SessionMessage",
     "SlashCommand",
+    "Subagent",
+    "SubagentEvent",
+    "SubagentUpdated",
     "TerminalOutput",
     "ThoughtChunk",
     "ToolCall",

@@ -4,7 +4,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rekindle.acp import methods
 from rekindle.acp.translate.mcp_servers import servers_to_v1, servers_to_v2
@@ -19,8 +19,9 @@ from rekindle.model import AgentIdentity
 
 Folder = str | os.PathLike[str]
 Servers = Iterable[Mapping[str, Any]]
+ArchivedFilter = Literal["exclude", "include", "only"]
 
-_REMEDY = "put it behind Rekindle, which does"
+_REMEDY = "run it behind Rekindle, which offers it"
 
 
 class Agent:
@@ -76,7 +77,9 @@ class Agent:
 
     # -- sessions -----------------------------------------------------------------------
 
-    async def sessions(self, cwd: Folder | None = None) -> AsyncIterator[SessionInfo]:
+    async def sessions(
+        self, cwd: Folder | None = None, *, archived: ArchivedFilter = "exclude"
+    ) -> AsyncIterator[SessionInfo]:
         """Yield the sessions of the agent, or of one folder; the last used one comes first.
 
         Further pages are requested when they are needed. Raises NotOffered, AgentRefused,
@@ -84,6 +87,9 @@ class Agent:
         """
         self._require("list", methods.LIST)
         params: Json = {} if cwd is None else {"cwd": absolute(cwd)}
+        if archived != "exclude":
+            self._require("archive", "a list with archived sessions")
+            params["archived"] = archived
         seen: set[str] = set()
         while True:
             result = await self._rpc.call(methods.LIST, params)
@@ -168,6 +174,43 @@ class Agent:
         if channel is not None:
             channel.close()
 
+    async def archive(self, session_id: str) -> None:
+        """Hide a session from the list. A running turn is cancelled, and the session is closed.
+
+        Raises NotOffered, AgentRefused, AgentGone.
+        """
+        self._require("archive", methods.ARCHIVE)
+        await self._rpc.call(methods.ARCHIVE, {"sessionId": session_id})
+        channel = self._sessions.get(session_id)
+        if channel is not None:
+            channel.close()
+
+    async def unarchive(self, session_id: str) -> None:
+        """Show an archived session in the list again. Raises what `archive` raises."""
+        self._require("archive", methods.UNARCHIVE)
+        await self._rpc.call(methods.UNARCHIVE, {"sessionId": session_id})
+
+    async def set_title(self, session_id: str, title: str) -> str:
+        """Name a session; return the title as the agent has stored it.
+
+        Raises NotOffered, AgentRefused, AgentGone, BadAnswer.
+        """
+        self._require("set_title", methods.SET_TITLE)
+        params = {"sessionId": session_id, "title": title}
+        stored = as_str((await self._rpc.call(methods.SET_TITLE, params)).get("title"))
+        if stored is None:
+            raise BadAnswer(methods.SET_TITLE, "a title")
+        return stored
+
+    async def status(self, session_id: str) -> str:
+        """Return `open` or `saved`, without opening the session. Raises what `set_title` raises."""
+        self._require("status", methods.STATUS)
+        result = await self._rpc.call(methods.STATUS, {"sessionId": session_id})
+        status = as_str(result.get("status"))
+        if status is None:
+            raise BadAnswer(methods.STATUS, "a status")
+        return status
+
     async def _create(self, method: str, params: Json) -> ClientSession:
         created: list[ClientSession] = []
         is_awaited = True
@@ -198,7 +241,7 @@ class Agent:
 
     async def _open(self, method: str, session_id: str, setup: Json) -> ClientSession:
         if session_id in self._opening:
-            raise SessionBusy(session_id, "is being opened already: wait for that")
+            raise SessionBusy(session_id, "is being opened already; wait until that is done")
         channel = SessionChannel(session_id, self._context)
         with self._replacing(session_id, channel):
             await self._rpc.call(method, {"sessionId": session_id, **setup}, channel.opened)
@@ -233,7 +276,9 @@ class Agent:
         known = [method.id for method in self.auth_methods]
         if method_id not in known:
             there_are = ", ".join(known) or "none"
-            raise UsageError(f"no way to log in is called {method_id!r}: there are {there_are}")
+            raise UsageError(
+                f"unknown authentication method {method_id!r}; the agent has {there_are}"
+            )
         method = methods.AUTHENTICATE if self.protocol == 1 else methods.AUTH_LOGIN
         await self._rpc.call(method, {"methodId": method_id})
 
@@ -266,7 +311,7 @@ def absolute(folder: Folder) -> str:
         path = os.path.abspath(Path(folder).expanduser())  # noqa: PTH100 - keeps links
         path.encode()
     except (RuntimeError, OSError, UnicodeEncodeError) as error:
-        raise UsageError(f"the folder {os.fspath(folder)!r} leads nowhere: {error}") from error
+        raise UsageError(f"the folder {os.fspath(folder)!r} is not valid: {error}") from error
     if "\0" in path or not os.fspath(folder):
-        raise UsageError(f"{os.fspath(folder)!r} is no folder")
+        raise UsageError(f"{os.fspath(folder)!r} is not a folder")
     return path

@@ -17,7 +17,7 @@ from rekindle.process import group
 
 _logger = logging.getLogger("rekindle.client")
 _NOTICE_PREFIX = "rekindle: "
-_REKINDLE_LINE = re.compile(r"rekindle(?: run: error)?: (.+)")
+_REKINDLE_LINE = re.compile(r"rekindle: error: (.+)")
 _WRONG_USAGE = 2
 _NOT_STARTED = frozenset({group.NOT_EXECUTABLE, group.NOT_FOUND})
 _GRACE = 5.0
@@ -62,12 +62,14 @@ async def connect(  # noqa: PLR0913 - all but the command have a default
     """
     agent_command = whole_command = tuple(os.fspath(word) for word in command)
     if not agent_command:
-        raise UsageError("no agent given: connect needs its command")
+        raise UsageError("no agent given; connect needs its command")
     if behind_rekindle:
         whole_command = (*_rekindle_command(store, grace, options), "--", *agent_command)
         grace += _REKINDLE_GRACE
     elif store is not None or options:
-        raise UsageError("a store and options are for Rekindle: leave behind_rekindle as it is")
+        raise UsageError(
+            "a store and options need behind_rekindle=True; leave them out, or leave it unset"
+        )
     sessions = SessionDispatcher()
     environment = None if environ is None else {**os.environ, **environ}
     started = group.start(whole_command, environment)

@@ -12,6 +12,7 @@ from rekindle.client.models import OnPermission
 from rekindle.client.process import ProcessExit
 from rekindle.client.rpc import RpcConnection
 from rekindle.client.session import ConnectionContext, SessionChannel
+from rekindle.client.subagents import SubagentChannel
 from rekindle.errors import AgentGone
 
 
@@ -69,18 +70,23 @@ class SessionDispatcher:
             del self._open[channel.id]
 
     def _update(self, session_id: str, line: bytes) -> None:
-        channel = self._open.get(session_id)
+        channel = self._open.get(session_id) or self._subagent(session_id)
         if channel is not None:
             channel.receive_update(line)
         elif self._being_created:
             self._early.setdefault(session_id, []).append(line)
 
     def _permission_request(self, session_id: str, request_id: Raw, line: bytes) -> None:
-        channel = self._open.get(session_id)
+        channel = self._open.get(session_id) or self._subagent(session_id)
         if channel is not None:
             channel.receive_permission_request(request_id, line)
         else:
             self.rpc.respond(request_id, CANCELLED)
+
+    def _subagent(self, session_id: str) -> SubagentChannel | None:
+        """Return the sub-agent with this session id, of any open session."""
+        found = (channel.subagents.get(session_id) for channel in self._open.values())
+        return next((it for it in found if it is not None), None)
 
     def _withdrawn(self, request_id: Raw) -> None:
         for channel in list(self._open.values()):

@@ -11,8 +11,10 @@ from rekindle.client.models import (
     OtherUpdate,
     PermissionRequest,
     Plan,
+    Subagent,
     ToolCall,
     as_plan,
+    as_subagent,
     as_tool_call,
 )
 from rekindle.jsonvalue import Json, as_array, as_object, as_str
@@ -81,6 +83,20 @@ class PermissionRequested(Struct, frozen=True):
     needs_answer: bool = False
 
 
+class SubagentUpdated(Struct, frozen=True):
+    """A sub-agent is new, or its title, state or capabilities have changed."""
+
+    subagent: Subagent
+
+
+class SubagentEvent(Struct, frozen=True):
+    """An event of a sub-agent. Its permission requests are events of the turn itself."""
+
+    session_id: str
+    """The sub-agent's session id."""
+    event: "Event"
+
+
 SessionField = Literal["title", "mode", "options", "commands", "usage"]
 
 
@@ -110,6 +126,8 @@ Event = (
     | PlanUpdated
     | TerminalOutput
     | PermissionRequested
+    | SubagentUpdated
+    | SubagentEvent
     | SessionChanged
     | OtherUpdate
     | TurnEnded
@@ -208,6 +226,8 @@ class EventBuilder:
                 return latest_change(self._transcript, seq) or OtherUpdate(update)
             case Category.STATE:
                 return self._build_state()
+            case Category.SUBAGENT:
+                return self._build_subagent()
             case _:
                 return OtherUpdate(update)
 
@@ -218,6 +238,10 @@ class EventBuilder:
         if name in SESSION_FIELDS and (name != SESSION_INFO_UPDATE or "title" in self._update):
             return SessionChanged(SESSION_FIELDS[name])
         return OtherUpdate(self._update)
+
+    def _build_subagent(self) -> Event:
+        item = self._transcript.subagent(as_str(self._update.get("sessionId")) or "")
+        return OtherUpdate(self._update) if item is None else SubagentUpdated(as_subagent(item))
 
     def _build_chunk(self) -> Event | None:
         event_type, _ = _CHUNKS[self._kind.category]

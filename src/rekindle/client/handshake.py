@@ -17,7 +17,8 @@ from rekindle.model import AgentIdentity
 VERSIONS = (1, 2)
 
 Capability = Literal[
-    "list", "load", "resume", "fork", "close", "delete",
+    "list", "load", "resume", "fork", "close", "delete", "rewind", "edit_prompt",
+    "archive", "set_title", "status",
     "image", "audio", "embeddedContext",
     "stdio", "http", "sse",
     "logout",
@@ -31,6 +32,7 @@ _CAPABILITIES_V1: Json = {
     "fs": {"readTextFile": False, "writeTextFile": False},
     "terminal": False,
     "session": {"configOptions": {"boolean": {}}},
+    "subagents": {},
 }
 
 
@@ -58,7 +60,7 @@ async def initialize(
     Raises UsageError, AgentRefused, AgentGone.
     """
     if protocol not in VERSIONS:
-        raise UsageError(f"there is no version {protocol} of the protocol: give 1 or 2")
+        raise UsageError(f"there is no version {protocol} of the protocol; use 1 or 2")
     first, second = (_params_v1, _params_v2) if protocol == 1 else (_params_v2, _params_v1)
     try:
         result = await rpc.call(methods.INITIALIZE, first(name))

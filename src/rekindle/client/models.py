@@ -18,6 +18,7 @@ from rekindle.jsonvalue import Json, as_array, as_object, as_str
 from rekindle.text.times import read_iso
 from rekindle.transcript import model
 from rekindle.transcript.model import Role
+from rekindle.transcript.subagents import SessionMessageItem, SubagentItem
 
 
 class SessionInfo(Struct, frozen=True, kw_only=True):
@@ -28,6 +29,7 @@ class SessionInfo(Struct, frozen=True, kw_only=True):
     title: str | None = None
     updated_at: datetime | None = None
     directories: tuple[str, ...] = ()
+    is_archived: bool = False
     meta: Json = {}
 
 
@@ -151,7 +153,39 @@ class ToolCall(Struct, frozen=True, kw_only=True):
         return self.fields.get("rawOutput")
 
 
-Item = Message | ToolCall | Plan | OtherUpdate
+class SessionMessage(Struct, frozen=True, kw_only=True):
+    """A message between the session and a sub-agent, or between two sub-agents."""
+
+    id: str
+    sender: str | None
+    """The session id of the sender."""
+    recipient: str | None
+    blocks: tuple[Json, ...]
+
+    @property
+    def text(self) -> str:
+        """The text of all blocks that have some."""
+        return "".join(as_str(block.get("text")) or "" for block in self.blocks)
+
+
+class Subagent(Struct, frozen=True, kw_only=True):
+    """A sub-agent at one moment."""
+
+    id: str
+    """The id of its session."""
+    title: str
+    description: str
+    state: str | None
+    """One of `running`, `requires_action`, `idle`, `unknown`; None if none was reported."""
+    stop_reason: str | None
+    """Why its work has ended."""
+    can_cancel: bool
+    """Whether `ClientSession.cancel_subagent` may cancel its work."""
+    history: tuple["Item", ...]
+    """Its conversation so far. It may have sub-agents, too."""
+
+
+Item = Message | ToolCall | Plan | Subagent | SessionMessage | OtherUpdate
 """The parts of a conversation."""
 
 
@@ -183,7 +217,7 @@ class PermissionRequest:
         choice_id = choice if isinstance(choice, str) else choice.id
         known = [it.id for it in self.choices]
         if choice_id not in known:
-            raise UsageError(f"no choice {choice_id!r}: there are {', '.join(known)}")
+            raise UsageError(f"no choice {choice_id!r}; the choices are {', '.join(known)}")
         self._settle(choice_id)
 
     @property
@@ -243,6 +277,10 @@ def as_items(turns: Iterable[model.TranscriptTurn]) -> Iterator[Item]:
                 yield as_tool_call(item)
             case model.PlanItem():
                 yield as_plan(item)
+            case SubagentItem():
+                yield as_subagent(item)
+            case SessionMessageItem():
+                yield as_session_message(item)
             case model.OtherItem():
                 yield OtherUpdate(item.update)
             case _:
@@ -253,6 +291,30 @@ def as_items(turns: Iterable[model.TranscriptTurn]) -> Iterator[Item]:
 def as_tool_call(call: model.ToolCallItem) -> ToolCall:
     """Return a snapshot of a tool call."""
     return ToolCall(id=call.id, fields=_copy_fields(call.fields), outcome=call.outcome)
+
+
+def as_subagent(item: SubagentItem) -> Subagent:
+    """Return a snapshot of a sub-agent."""
+    capabilities = as_object(item.fields.get("capabilities"))
+    return Subagent(
+        id=item.id,
+        title=item.title,
+        description=item.description,
+        state=as_str(item.state.get("state")),
+        stop_reason=as_str(item.state.get("stopReason")),
+        can_cancel=capabilities.get("cancel") is not None,
+        history=tuple(as_items(item.child.turns)) if item.child is not None else (),
+    )
+
+
+def as_session_message(item: SessionMessageItem) -> SessionMessage:
+    """Return a snapshot of a message between sessions."""
+    return SessionMessage(
+        id=item.id,
+        sender=as_str(item.fields.get("senderSessionId")),
+        recipient=as_str(item.fields.get("recipientSessionId")),
+        blocks=tuple(item.blocks),
+    )
 
 
 def as_plan(plan: model.PlanItem) -> Plan:
@@ -280,6 +342,7 @@ def as_session_info(entry: Json) -> SessionInfo | None:
         title=as_str(entry.get("title")),
         updated_at=read_iso(as_str(entry.get("updatedAt"))),
         directories=tuple(path for path in directories if path is not None),
+        is_archived=entry.get("archived") is True,
         meta=as_object(entry.get("_meta")),
     )
 

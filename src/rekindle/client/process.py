@@ -255,13 +255,17 @@ class ChildProcess:
         """Write a line. It waits in memory until the process reads it."""
         self._pipes.write(line + b"\n")
 
-    async def end(self, grace: float) -> None:
-        """End the process and its children: close its input, wait, send SIGTERM, then kill."""
+    async def end(self, grace: float) -> bool:
+        """End the process and its children: close its input, wait, send SIGTERM, then kill.
+
+        Returns whether the process itself exited within `grace` seconds.
+        """
         self._pipes.close_input()
+        in_time = False
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(grace):
-                    await self._exit.has_exited.wait()
+                    in_time = await self._exit.has_exited.wait()
             if group.send_signal(self.pid, signal.SIGTERM):
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_EXIT_TIMEOUT):
@@ -270,6 +274,7 @@ class ChildProcess:
             self.kill()
         # Transports close in the next iteration of the loop.
         await asyncio.sleep(0)
+        return in_time
 
     async def _wait_for_group(self) -> None:
         while group.send_signal(self.pid, 0):  # noqa: ASYNC110 - no event reports a group's end

@@ -154,7 +154,9 @@ class RpcConnection:
         if method == methods.REQUEST_PERMISSION and message.session_id is not None:
             self._on_permission_request(message.session_id, request_id, line)
         else:
-            self.respond_error(request_id, METHOD_NOT_FOUND, f"this client has no {method}")
+            self.respond_error(
+                request_id, METHOD_NOT_FOUND, f"this client does not support {method}"
+            )
 
     def _receive_response(self, line: bytes, request_id: Raw) -> None:
         call = self._open.pop(request_key(request_id), None)

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import REQUEST_CANCELLED, RESOURCE_NOT_FOUND
 from rekindle.acp.prompt_echo import PromptEcho
 from rekindle.acp.translate.config import setting_to_v1
-from rekindle.acp.update_kinds import STATE_UPDATE, is_user_message
+from rekindle.acp.update_kinds import HISTORY_TRUNCATED, STATE_UPDATE, is_user_message
 from rekindle.client.events import EventBuilder, SurrogateJoiner
 from rekindle.client.handshake import Capability, Handshake
 from rekindle.client.models import (
@@ -18,11 +18,14 @@ from rekindle.client.models import (
     Item,
     OnPermission,
     SlashCommand,
+    Subagent,
     as_items,
+    as_subagent,
 )
 from rekindle.client.permissions import PermissionQueue
 from rekindle.client.rpc import RpcConnection, RpcResponse, read_error
 from rekindle.client.session_record import SessionRecord
+from rekindle.client.subagents import SubagentFamily
 from rekindle.client.turn import Turn, TurnStream
 from rekindle.errors import (
     AgentRefused,
@@ -32,9 +35,11 @@ from rekindle.errors import (
     SessionClosed,
     UsageError,
 )
-from rekindle.jsonvalue import Json, as_object, as_str, decode_object
+from rekindle.jsonvalue import Json, as_object, as_str, decode_object, encode
 from rekindle.model import Kind, Side
+from rekindle.transcript.model import TranscriptTurn
 from rekindle.transcript.reducer import Transcript
+from rekindle.transcript.subagents import subagents_in
 
 Prompt = str | Sequence[str | Json]
 """A text, or a list of texts and content blocks."""
@@ -114,6 +119,22 @@ class TurnEndDetector:
         return "stopReason" in update
 
 
+class _OpenEdit(Struct, frozen=True):
+    """An edited prompt that waits until the agent has removed the old history."""
+
+    prompt: bytes
+    """The request that it becomes in the transcript."""
+    answer: bytes = b""
+    """The agent's response, if it has come."""
+
+
+class _SentPrompt(Struct):
+    """The last prompt, by its echo and by the edit that it may be."""
+
+    echo: PromptEcho = field(default_factory=lambda: PromptEcho([]))
+    edit: _OpenEdit | None = None
+
+
 class SessionChannel:
     """The connection's side of an open session: it receives lines and runs turns."""
 
@@ -128,7 +149,8 @@ class SessionChannel:
         """Whether the session is being opened again, and a new channel receives its lines."""
         self._stream: TurnStream | None = None
         self._permissions = PermissionQueue(context.rpc, self.record, context.on_permission)
-        self._echo = PromptEcho([])
+        self.subagents = SubagentFamily(context.rpc, context.on_permission, lambda: self._stream)
+        self._sent = _SentPrompt()
         self._joiner = SurrogateJoiner()
         self._end_detector = TurnEndDetector()
 
@@ -145,22 +167,44 @@ class SessionChannel:
         if self.turn is not None:
             raise SessionBusy(self.id)
         if self.is_being_replaced:
-            raise SessionBusy(self.id, "is being opened anew: wait for that")
+            raise SessionBusy(self.id, "is being opened again; wait until that is done")
 
     def prompt(self, blocks: list[Json]) -> Turn:
         """Send a prompt, and return its turn."""
         params = {"sessionId": self.id, "prompt": blocks}
         line = self.context.rpc.send_request(methods.PROMPT, params, self._receive_response)
         self.record.add(Side.CLIENT, Kind.PROMPT, line)
-        self._echo = PromptEcho(blocks)
+        self._sent.echo = PromptEcho(blocks)
         self._end_detector.prompt_sent()
         self._stream = TurnStream(self.record.transcript.turns[-1])
         self.turn = Turn(self._stream, self._cancel)
         return self.turn
 
+    def edit_prompt(self, message_id: str, blocks: list[Json]) -> Turn:
+        """Replace a message of the user by another prompt, and return its turn."""
+        params = {"sessionId": self.id, "messageId": message_id, "content": blocks}
+        line = self.context.rpc.send_request(methods.EDIT_PROMPT, params, self._receive_response)
+        sent = as_object(decode_object(line))
+        prompt = {"sessionId": self.id, "prompt": blocks}
+        self._sent.edit = _OpenEdit(encode({**sent, "method": methods.PROMPT, "params": prompt}))
+        self._sent.echo = PromptEcho(blocks)
+        self._end_detector.prompt_sent()
+        # The turn begins in the transcript when the agent has removed the old history.
+        self._stream = TurnStream(TranscriptTurn(number=0, at_us=0))
+        self.turn = Turn(self._stream, self._cancel)
+        return self.turn
+
+    def _begin_edited(self, edit: "_OpenEdit", stream: TurnStream) -> None:
+        self._sent.edit = None
+        self.record.add(Side.CLIENT, Kind.PROMPT, edit.prompt)
+        stream.transcript_turn = self.record.transcript.turns[-1]
+        if edit.answer:
+            self.record.add(Side.AGENT, Kind.ANSWER, edit.answer)
+
     def _cancel(self) -> None:
         self.context.rpc.notify(methods.CANCEL, {"sessionId": self.id})
         self._permissions.cancel()
+        self.subagents.cancel()
 
     # -- for the connection -------------------------------------------------------------
 
@@ -177,13 +221,19 @@ class SessionChannel:
             self._end_detector.note_state(update)
         if stream is None:
             self.record.add(Side.AGENT, Kind.UPDATE, line)
+            self.subagents.note(update, self.record)
             return
         stream.add_update(update)
-        if is_user_message(kind) and self._echo.consume(update.get("content")):
+        if kind == HISTORY_TRUNCATED and self._sent.edit is not None:
+            self.record.add(Side.AGENT, Kind.UPDATE, line)
+            self._begin_edited(self._sent.edit, stream)
+            return
+        if is_user_message(kind) and self._sent.echo.consume(update.get("content")):
             self.record.add(Side.AGENT, Kind.ECHO, line)
             return
         builder = EventBuilder(self.record.transcript, update)
         event = builder.build(self.record.add(Side.AGENT, Kind.UPDATE, line))
+        self.subagents.note(update, self.record)
         event = self._joiner.join(event) if event is not None else None
         if event is not None:
             stream.add_event(event)
@@ -197,6 +247,7 @@ class SessionChannel:
     def withdraw(self, request_id: Raw) -> None:
         """Drop a permission request that the agent has withdrawn, if this session has it."""
         self._permissions.withdraw(request_id)
+        self.subagents.withdraw(request_id)
 
     def close(self, error: ClientError | None = None) -> None:
         """End the channel: the session was closed, deleted or replaced, or the agent is gone."""
@@ -204,14 +255,20 @@ class SessionChannel:
             self.is_open = False
             self.context.remove(self)
             self._permissions.cancel()
+            self.subagents.cancel()
             self._end_turn(None if error else "cancelled", error)
 
     # -- the end of a turn --------------------------------------------------------------
 
     def _receive_response(self, response: RpcResponse) -> None:
-        if response.line:
-            self.record.add(Side.AGENT, Kind.ANSWER, response.line)
         error = response.error
+        if self._sent.edit is not None:
+            # The agent has refused the edit, or it removes the old history after its response.
+            self._sent.edit = (
+                None if error is not None else _OpenEdit(self._sent.edit.prompt, response.line)
+            )
+        elif response.line:
+            self.record.add(Side.AGENT, Kind.ANSWER, response.line)
         if isinstance(error, AgentRefused) and error.code == REQUEST_CANCELLED:
             is_ours = self._stream is not None and self._stream.is_cancelled
             self._end_turn("cancelled" if is_ours else None, None if is_ours else error)
@@ -274,6 +331,11 @@ class ClientSession:
         return self._channel.record.transcript
 
     @property
+    def subagents(self) -> tuple[Subagent, ...]:
+        """The sub-agents that the agent has started. They may have sub-agents, too."""
+        return tuple(map(as_subagent, subagents_in(self.transcript.turns)))
+
+    @property
     def title(self) -> str | None:
         """The title, if the agent has sent one."""
         return self._channel.record.title
@@ -324,6 +386,40 @@ class ClientSession:
         await turn
         return turn.text
 
+    def cancel_subagent(self, session_id: str) -> None:
+        """Ask the agent to stop a sub-agent's work. Raises NotOffered, SessionClosed, AgentGone."""
+        self._channel.check_open()
+        channel = self._channel.subagents.get(session_id)
+        known = next((it for it in self.subagents if it.id == session_id), None)
+        if channel is None or known is None or not known.can_cancel:
+            name = self._context.handshake.name
+            raise NotOffered(name, f"to cancel the sub-agent {session_id}")
+        self._context.rpc.notify(methods.CANCEL, {"sessionId": session_id})
+        channel.cancel()
+
+    async def rewind(self, message_id: str) -> None:
+        """Remove everything after a message from the session. A running turn is cancelled.
+
+        The id is that of a message in `history`. A version 1 agent may send messages without an id;
+        load the session again to get their ids.
+
+        Raises NotOffered, SessionClosed, AgentRefused, AgentGone.
+        """
+        self._channel.check_open()
+        self._context.require("rewind", methods.REWIND)
+        params = {"sessionId": self.id, "toMessageId": message_id}
+        await self._context.rpc.call(methods.REWIND, params)
+
+    def edit_prompt(self, message_id: str, prompt: Prompt) -> Turn:
+        """Replace a message of the user, remove everything after it, and return the new turn.
+
+        Raises SessionBusy, SessionClosed, NotOffered, UsageError, AgentGone. The turn raises
+        AgentRefused if the session has no such message.
+        """
+        self._channel.check_idle()
+        self._context.require("edit_prompt", methods.EDIT_PROMPT)
+        return self._channel.edit_prompt(message_id, self._blocks(prompt))
+
     async def set_mode(self, mode_id: str) -> None:
         """Change the mode. Raises NotOffered, SessionClosed, AgentRefused, AgentGone."""
         option = self._channel.record.mode
@@ -370,7 +466,7 @@ class ClientSession:
         parts = [prompt] if isinstance(prompt, str) else prompt
         blocks = [_block(part) for part in parts]
         if not blocks:
-            raise UsageError("the prompt is empty: give a text, or content blocks")
+            raise UsageError("the prompt is empty; give a text, or content blocks")
         for kind in (str(block.get("type")) for block in blocks):
             if kind in _BLOCK_CAPABILITIES:
                 self._context.require(_BLOCK_CAPABILITIES[kind], f"prompts with {kind} blocks")

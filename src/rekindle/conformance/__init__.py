@@ -8,10 +8,12 @@ from rekindle.conformance.report import (
     CheckReport,
     Evidence,
     FaultSummary,
+    ProcessLog,
     RequirementResult,
     Verdict,
     format_fault,
     is_failure,
+    is_untested,
     is_warning,
 )
 from rekindle.conformance.requirements import (
@@ -23,26 +25,36 @@ from rekindle.conformance.requirements import (
     RequirementLevel,
 )
 from rekindle.conformance.session_runner import LONG_PROMPT, PROMPT, TIMEOUT, CheckSettings
+from rekindle.conformance.specification import PAGES_REVISION, SCHEMA_REVISION, SOURCES
 from rekindle.conformance.suite import run_check
+from rekindle.conformance.tck import TCK, TCK_NOT_JUDGED, tck_ids
 
 __all__ = [
     "LONG_PROMPT",
     "NOT_JUDGED",
     "NOT_WHOLE",
+    "PAGES_REVISION",
     "PROMPT",
     "REQUIREMENTS",
     "SCENARIOS",
+    "SCHEMA_REVISION",
+    "SOURCES",
+    "TCK",
+    "TCK_NOT_JUDGED",
     "TIMEOUT",
     "CheckReport",
     "CheckSettings",
     "Evidence",
     "FaultSummary",
+    "ProcessLog",
     "Requirement",
     "RequirementLevel",
     "RequirementResult",
     "Verdict",
     "format_fault",
     "is_failure",
+    "is_untested",
     "is_warning",
     "run_check",
+    "tck_ids",
 ]

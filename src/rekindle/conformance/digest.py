@@ -105,11 +105,11 @@ def find_difference(expected: Sequence[DigestItem], came: Sequence[DigestItem]) 
         may_go_on = place == last == len(came) and one.role == AGENT
         if one.role == other.role and _matches(one.text, other.text, may_go_on=may_go_on):
             continue
-        return f"at place {place}, {_describe_difference(one, other)}"
+        return f"at position {place}, {_describe_difference(one, other)}"
     if len(came) < last:
-        return f"{describe_item(expected[len(came)])} is missing, at place {len(came) + 1}"
+        return f"{describe_item(expected[len(came)])} is missing, at position {len(came) + 1}"
     if more := [it for it in came[last:] if it.role != AGENT]:
-        return f"{describe_item(more[0])} came, and was never said"
+        return f"{describe_item(more[0])} came, but is not in the conversation"
     return None
 
 
@@ -126,7 +126,7 @@ def _describe_difference(one: DigestItem, other: DigestItem) -> str:
             min(len(one.text), len(other.text)),
         )
         since = max(0, since - _MAX_SHOWN // 2)
-    return f"{describe_item(one, since)} was expected, and {describe_item(other, since)} came"
+    return f"{describe_item(one, since)} was expected, but {describe_item(other, since)} came"
 
 
 def describe_item(item: DigestItem, since: int = 0) -> str:

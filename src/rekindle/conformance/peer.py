@@ -9,19 +9,43 @@ import time
 from collections.abc import Callable
 from typing import Self
 
+from msgspec import Struct, field
+
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import METHOD_NOT_FOUND
 from rekindle.client.process import ChildProcess, ProcessExit
 from rekindle.conformance.rules import vocabulary
-from rekindle.conformance.trace import Exchange, TraceLine, received, same_id, sent
+from rekindle.conformance.trace import (
+    Exchange,
+    TraceLine,
+    members,
+    received,
+    same_id,
+    sent,
+)
 from rekindle.jsonvalue import Json, as_array, as_object, as_str
 from rekindle.process import group
 
+UNKNOWN_OUTCOME = "_rekindle_check/none"
 # Limits that no agent reaches in a check. Beyond them the agent is killed.
 _MAX_LINES = 100_000
 _MAX_BYTES = 64 << 20
 # The longest wait for a silence, as a multiple of that silence.
 _MAX_WAITS = 10
+
+
+class PeerNotes(Struct):
+    """The use of a process, and its behaviour beside its lines."""
+
+    scenarios: list[str] = field(default_factory=list[str])
+    """The scenarios that have used the process."""
+    stderr_bytes: int = 0
+    is_judged: bool = True
+    """Whether the rules for all lines apply. They do not where the agent is provoked."""
+    answers_oddly: bool = False
+    """Whether permission requests get an unknown outcome."""
+    exited_in_time: bool | None = None
+    """Whether it has exited when its input was closed; None if that was not tried."""
 
 
 class Peer:
@@ -30,6 +54,7 @@ class Peer:
     def __init__(self, started_at: float) -> None:
         self.lines: list[TraceLine] = []
         self.exit: ProcessExit | None = None
+        self.notes = PeerNotes()
         self._started_at = started_at
         self._changed = asyncio.Event()
         self._last_id = 0
@@ -46,7 +71,7 @@ class Peer:
         peer = cls(started_at)
         started = group.start(command)
         peer._process = ChildProcess(
-            started, peer._receive, None, peer._on_exit, max_line=_MAX_BYTES
+            started, peer._receive, peer._count_stderr, peer._on_exit, max_line=_MAX_BYTES
         )
         try:
             await peer._process.connect()
@@ -72,8 +97,9 @@ class Peer:
 
     def write(self, data: bytes) -> TraceLine:
         """Send arbitrary bytes as a line."""
-        line = TraceLine(is_sent=True, at=self.now, data=data, message={})
-        return self._write(line)
+        line = self._write(TraceLine(is_sent=True, at=self.now, data=data, message={}))
+        self.lines += members(line)
+        return line
 
     def _send(self, message: Json) -> TraceLine:
         return self._write(sent({"jsonrpc": "2.0", **message}, self.now))
@@ -95,8 +121,11 @@ class Peer:
         for piece in data.split(b"\n"):
             line = received(piece, at)
             self.lines.append(line)
-            if line.is_request:
-                self._refuse(line)
+            for it in [line] if line.message else members(line):
+                if it.is_member:
+                    self.lines.append(it)
+                if it.is_request:
+                    self._refuse(it)
         self._changed.set()
 
     def _stop_flood(self) -> None:
@@ -115,16 +144,31 @@ class Peer:
         if line.method == methods.REQUEST_PERMISSION:
             self._send({"id": line.id, "result": {"outcome": self._outcome(line)}})
         else:
-            error = {"code": METHOD_NOT_FOUND, "message": f"this client has no {line.method}"}
+            error = {
+                "code": METHOD_NOT_FOUND,
+                "message": f"this client does not support {line.method}",
+            }
             self._send({"id": line.id, "error": error})
 
     def _outcome(self, line: TraceLine) -> Json:
         """Return a rejection, or `cancelled` if the turn was cancelled or cannot be rejected."""
+        if self.notes.answers_oddly:
+            return {"outcome": UNKNOWN_OUTCOME}
         options = [as_object(it) for it in as_array(line.params.get("options"))]
         refusals = [it for it in options if it.get("kind") in {"reject_once", "reject_always"}]
         if not refusals or line.session_id in self._cancelled:
             return {"outcome": "cancelled"}
         return {"outcome": "selected", "optionId": refusals[0].get("optionId")}
+
+    def _count_stderr(self, line: str) -> None:
+        self.notes.stderr_bytes += len(line.encode("utf-8", "replace")) + 1
+
+    @property
+    def stderr(self) -> tuple[str, ...]:
+        """The last lines of stderr."""
+        if self.exit is not None:
+            return self.exit.stderr
+        return self._process.stderr_tail if self._process is not None else ()
 
     def _on_exit(self, process_exit: ProcessExit) -> None:
         self.exit = process_exit
@@ -192,7 +236,9 @@ class Peer:
     async def end(self, grace: float) -> None:
         """Close the input of the process, wait `grace` seconds for its exit, then kill it."""
         if process := self._take_process():
-            await process.end(grace)
+            has_exited = self.exit is not None
+            in_time = await process.end(grace)
+            self.notes.exited_in_time = None if has_exited else in_time
 
     def _take_process(self) -> ChildProcess | None:
         """Return the process, once. After its end, its process id may belong to another one."""
@@ -205,7 +251,7 @@ class Peer:
     def describe_exit(self) -> str:
         """Describe how the process ended by itself; empty if it did not."""
         if self.is_flooding:
-            return "the agent was ended, as it wrote without end"
+            return "the agent was stopped, because its output did not end"
         if self.exit is None or self._is_ended_by_us:
             return ""
         how = f"by {self.exit.signal}" if self.exit.signal else f"with {self.exit.exit_code}"

@@ -6,6 +6,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from rekindle.conformance.requirements import Requirement, RequirementLevel
+from rekindle.conformance.specification import Source, find_sources
 from rekindle.conformance.trace import TraceLine
 from rekindle.text.redact.detect import mask
 
@@ -22,6 +23,7 @@ class Verdict(StrEnum):
     NOT_OFFERED = "not offered"
     NOT_SEEN = "not seen"
     SKIPPED = "skipped"
+    RECORDED = "recorded"
 
 
 class Fault(Struct, frozen=True):
@@ -45,6 +47,10 @@ class FaultSummary(Struct, frozen=True):
     message: str
     times: int
     evidence: tuple[Evidence, ...]
+    process: int = 0
+    """The number of the agent's process that it occurred in; 0 if there is none."""
+    line: int = 0
+    """The number of its last line in the transcript of that process."""
 
 
 class RequirementResult(Struct, frozen=True):
@@ -57,6 +63,30 @@ class RequirementResult(Struct, frozen=True):
     """The faults, each once."""
     omitted_faults: int = 0
     """The number of faults beyond the limit."""
+    sources: tuple[Source, ...] = ()
+    """The pages and types of the specification."""
+
+
+class ProcessLog(Struct, frozen=True):
+    """One process of the agent."""
+
+    number: int
+    scenarios: tuple[str, ...]
+    lines: tuple[TraceLine, ...]
+    """Every line to and from it, and the members of batches."""
+    stderr: tuple[str, ...]
+    """The last lines of its stderr."""
+    ending: str
+    """How it ended by itself; empty if it did not."""
+
+    def place(self, line: TraceLine) -> int:
+        """Return the number of a line, or 0. A member has the number of its batch."""
+        number = 0
+        for it in self.lines:
+            number += not it.is_member
+            if it is line:
+                return number
+        return 0
 
 
 class CheckReport(Struct, frozen=True, kw_only=True):
@@ -71,10 +101,16 @@ class CheckReport(Struct, frozen=True, kw_only=True):
     """Why the check ended early; empty if it did not."""
     no_turns: str = ""
     """Why the agent cannot run a turn; empty if it can."""
+    processes: tuple[ProcessLog, ...] = ()
 
     @property
     def is_passed(self) -> bool:
-        """Whether the check was complete and no MUST failed."""
+        """Whether every MUST that applies was tested and met."""
+        return self.is_met and not any(map(is_untested, self.results))
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the check was complete and no MUST failed. Some may not have been tested."""
         return not self.obstacle and not any(map(is_failure, self.results))
 
 
@@ -96,10 +132,12 @@ class _FaultCounter:
 class CheckResults:
     """Collects the verdicts during a check. A requirement that failed once stays failed."""
 
-    def __init__(self, requirements: Iterable[Requirement]) -> None:
+    def __init__(self, requirements: Iterable[Requirement], protocol: int = 1) -> None:
+        self._protocol = protocol
         self._requirements = {it.name: it for it in requirements}
         self._faults: dict[str, _FaultCounter] = {}
         self._unchecked: dict[str, tuple[Verdict, str]] = {}
+        self._processes: tuple[ProcessLog, ...] = ()
 
     def check(self, name: str, faults: Iterable[Fault]) -> bool:
         """Add the faults of a requirement, and return whether there were none.
@@ -128,31 +166,50 @@ class CheckResults:
         """Note that what a requirement is about did not occur."""
         self._unchecked.setdefault(name, (Verdict.NOT_SEEN, reason))
 
+    def record(self, name: str, observation: str) -> None:
+        """Note the behaviour that a requirement without a rule is about."""
+        self._unchecked.setdefault(name, (Verdict.RECORDED, observation))
+
     def end_scenario(self, scenario: str, reason: str, verdict: Verdict = Verdict.SKIPPED) -> None:
         """Give the remaining requirements of a scenario a verdict."""
         for requirement in self._requirements.values():
             if requirement.scenario == scenario:
                 self._unchecked.setdefault(requirement.name, (verdict, reason))
 
-    def results(self) -> list[RequirementResult]:
-        """Return the results so far, in the order of the requirements."""
+    def results(self, processes: Iterable[ProcessLog] = ()) -> list[RequirementResult]:
+        """Return the results so far, in the order of the requirements.
+
+        Faults name the process, of those given, in which they occurred.
+        """
+        self._processes = tuple(processes)
         known = self._faults.keys() | self._unchecked.keys()
         return [self._result(it) for name, it in self._requirements.items() if name in known]
 
     def _result(self, requirement: Requirement) -> RequirementResult:
+        sources = find_sources(requirement.numbers, self._protocol)
         counter = self._faults.get(requirement.name)
         if counter is None:
             verdict, reason = self._unchecked[requirement.name]
-            return RequirementResult(requirement, verdict, mask(reason))
+            return RequirementResult(requirement, verdict, mask(reason), sources=sources)
         if not counter.counts:
-            return RequirementResult(requirement, Verdict.PASS)
+            return RequirementResult(requirement, Verdict.PASS, sources=sources)
         faults = tuple(
-            FaultSummary(mask(message), times, as_evidence(fault.lines))
+            FaultSummary(mask(message), times, as_evidence(fault.lines), *self._place(fault))
             for message, (times, fault) in counter.counts.items()
         )
         more = [f"and {counter.omitted} more"] if counter.omitted else []
         reason = "; ".join([*map(format_fault, faults), *more])
-        return RequirementResult(requirement, Verdict.FAIL, reason, faults, counter.omitted)
+        return RequirementResult(
+            requirement, Verdict.FAIL, reason, faults, counter.omitted, sources
+        )
+
+    def _place(self, fault: Fault) -> tuple[int, int]:
+        """Return the process and the place of the last line of a fault."""
+        for line in reversed(fault.lines):
+            for process in self._processes:
+                if place := process.place(line):
+                    return process.number, place
+        return 0, 0
 
 
 def format_fault(fault: FaultSummary) -> str:
@@ -180,6 +237,11 @@ def _shorten(data: bytes) -> str:
 def is_warning(result: RequirementResult) -> bool:
     """Return whether a result is a failed SHOULD."""
     return result.verdict is Verdict.FAIL and result.requirement.level is RequirementLevel.SHOULD
+
+
+def is_untested(result: RequirementResult) -> bool:
+    """Return whether a result is a MUST that could not be tested."""
+    return result.verdict is Verdict.SKIPPED and result.requirement.level is RequirementLevel.MUST
 
 
 def is_failure(result: RequirementResult) -> bool:

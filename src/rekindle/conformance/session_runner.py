@@ -48,6 +48,8 @@ class CheckSettings(Struct, frozen=True, kw_only=True):
     """After a silence of this length, no more updates are expected."""
     grace: float = 3.0
     """The time that the agent may take to exit when its input is closed."""
+    allow_logout: bool = False
+    """Whether the agent may be logged out."""
 
 
 class ScenarioStopped(Exception):
@@ -80,12 +82,19 @@ class Observations(Struct):
     """The complete turns."""
     unknown_sessions: list[Exchange] = field(default_factory=list[Exchange])
     """Requests for sessions that do not exist."""
+    replays: list[OpeningTrace] = field(default_factory=list[OpeningTrace])
+    """Sessions that were opened again with a replay."""
 
 
-def initialize_params(protocol: object) -> Json:
-    """Return the parameters of `initialize`. For an unknown version they fit both versions."""
-    v1: Json = {"clientInfo": _INFO, "clientCapabilities": _NO_FILES}
-    v2: Json = {"info": _INFO, "capabilities": {}}
+def initialize_params(protocol: object, *, has_terminal: bool = False) -> Json:
+    """Return the parameters of `initialize`. For an unknown version they fit both versions.
+
+    `has_terminal` is whether the client offers a terminal for a login.
+    """
+    login_v1: Json = {"auth": {"terminal": True}} if has_terminal else {}
+    login_v2: Json = {"auth": {"terminal": {}}} if has_terminal else {}
+    v1: Json = {"clientInfo": _INFO, "clientCapabilities": _NO_FILES | login_v1}
+    v2: Json = {"info": _INFO, "capabilities": login_v2}
     version = protocol if isinstance(protocol, int) else 0
     return {"protocolVersion": protocol, **{1: v1, 2: v2}.get(version, v1 | v2)}
 
@@ -102,6 +111,8 @@ class AgentProcesses:
         """The first `initialize`."""
         self.offered: frozenset[str] = frozenset()
         """The capabilities that the agent advertises."""
+        self.scenario = ""
+        """The scenario that runs."""
         self._current: Peer | None = None
         self._started_at = time.monotonic()
 
@@ -125,11 +136,17 @@ class AgentProcesses:
             raise AgentNotCheckable(self.peers[-1].describe_exit())
         peer = await Peer.start(self.settings.command, self._started_at)
         self.peers.append(peer)
+        self._note_scenario(peer)
         return peer
+
+    def _note_scenario(self, peer: Peer) -> None:
+        if self.scenario and self.scenario not in peer.notes.scenarios:
+            peer.notes.scenarios.append(self.scenario)
 
     async def current(self) -> Peer:
         """Return the current process; start and initialize one if none is running."""
         if self.running is not None:
+            self._note_scenario(self.running)
             return self.running
         self._current = peer = await self.start()
         exchange = await self.ask(peer, methods.INITIALIZE, initialize_params(self._protocol))
@@ -149,26 +166,26 @@ class AgentProcesses:
         """Return why the agent cannot be checked after this handshake; empty if it can."""
         protocol = self._protocol
         if peer.is_echo:
-            return "it repeats what it is told, and is no agent"
+            return "it echoes its input, so it is not an agent"
         if exchange.response is None:
             return f"`initialize` was not answered: {peer.describe_exit() or 'not in time'}"
         supported = as_array(as_object(exchange.error.get("data")).get("supported"))
         supported = supported if exchange.code == UNSUPPORTED_VERSION else []
         if exchange.is_refused and protocol in (supported or [protocol]):
-            return f"`initialize` fails: {exchange.describe()}"
+            return f"`initialize` failed: {exchange.describe()}"
         versions = supported or [exchange.result.get("protocolVersion")]
         if protocol not in versions:
             spoken = " and ".join(map(str, versions))
-            return f"it speaks version {spoken} of ACP, and not {protocol}"
+            return f"it supports version {spoken} of ACP, not {protocol}"
         if protocol > 1 and responses.has_v1_form(exchange.result):
-            return "it says version 2, and means version 1"
+            return "its answer has version 2, but the form of version 1"
         return ""
 
     async def _log_in(self, peer: Peer, method_id: str) -> None:
         method = methods.AUTHENTICATE if self._protocol == 1 else methods.AUTH_LOGIN
         exchange = await self.ask(peer, method, {"methodId": method_id})
         if not exchange.is_result:
-            raise AgentNotCheckable(f"signing in with {method_id} failed: {exchange.describe()}")
+            raise AgentNotCheckable(f"logging in with {method_id} failed: {exchange.describe()}")
 
     async def ask(self, peer: Peer, method: str, params: Json) -> Exchange:
         """Send a request that must be answered, and wait for its response."""
@@ -199,7 +216,7 @@ class SessionRunner:
     def __init__(self, settings: CheckSettings) -> None:
         self.settings = settings
         self.protocol = settings.protocol
-        self.results = CheckResults(of_version(settings.protocol))
+        self.results = CheckResults(of_version(settings.protocol), settings.protocol)
         self.processes = AgentProcesses(settings)
         self.observed = Observations()
         self.no_turns = ""
@@ -220,6 +237,30 @@ class SessionRunner:
     def can_reopen(self) -> bool:
         """Whether the agent advertises a way to open a session again."""
         return bool({"replay", "resume"} & self.offered)
+
+    @property
+    def capabilities(self) -> Json:
+        """The capabilities that the agent advertises."""
+        name = "agentCapabilities" if self.protocol == 1 else "capabilities"
+        return as_object(self._greeting.get(name))
+
+    @property
+    def session_capabilities(self) -> Json:
+        """The session capabilities that the agent advertises."""
+        return _session_capabilities(self._greeting, self.protocol)
+
+    @property
+    def prompt_capabilities(self) -> Json:
+        """The kinds of content that the agent accepts in prompts."""
+        if self.protocol > 1:
+            return as_object(self.session_capabilities.get("prompt"))
+        capabilities = as_object(self._greeting.get("agentCapabilities"))
+        return as_object(capabilities.get("promptCapabilities"))
+
+    @property
+    def _greeting(self) -> Json:
+        handshake = self.processes.handshake
+        return handshake.result if handshake is not None else {}
 
     def works(self, name: str) -> bool:
         """Return whether a session method is advertised and has not failed so far."""
@@ -263,7 +304,7 @@ class SessionRunner:
         """Check that the agent can create sessions. Raises AgentNotCheckable if not."""
         await self.processes.current()
         if self.protocol > 1 and not self.offered:
-            raise AgentNotCheckable("it has no sessions: `capabilities.session` is left out")
+            raise AgentNotCheckable("it has no sessions: `capabilities.session` is missing")
         if not self.observed.opened:
             await self._create(self.new_params(self.make_folder()))
 
@@ -287,14 +328,14 @@ class SessionRunner:
             self.results.check("session.no-servers", responses.missing_session_id(exchange))
         session_id = as_str(exchange.result.get("sessionId"))
         if not session_id:
-            raise ScenarioStopped(f"no session could be made: {exchange.describe()}")
+            raise ScenarioStopped(f"no session could be created: {exchange.describe()}")
         return CheckedSession(session_id, folder, [])
 
     async def _create(self, params: Json) -> Exchange:
         exchange = await self.call(methods.NEW, params)
         self.note_session(exchange)
         if exchange.code == AUTH_REQUIRED:
-            raise AgentNotCheckable(f"it wants to be signed in to first{self._login_hint()}")
+            raise AgentNotCheckable(f"it requires a login first{self._login_hint()}")
         return exchange
 
     def note_session(self, exchange: Exchange) -> str | None:
@@ -318,11 +359,9 @@ class SessionRunner:
         await self.processes.stop()
 
     def _login_hint(self) -> str:
-        handshake = self.processes.handshake
-        result = handshake.result if handshake else {}
-        auth_methods = [as_object(it) for it in as_array(result.get("authMethods"))]
+        auth_methods = [as_object(it) for it in as_array(self._greeting.get("authMethods"))]
         ids = [as_str(it.get("id")) or as_str(it.get("methodId")) or "?" for it in auth_methods]
-        return f": --login {mask(' or '.join(ids))} does that" if ids else ""
+        return f"; use --login {mask(' or '.join(ids))}" if ids else ""
 
     # -- turns --------------------------------------------------------------------------
 
@@ -336,7 +375,7 @@ class SessionRunner:
         """Run a turn and add it to the digest. Raises ScenarioStopped if it fails."""
         turn = await self.prompt(session.id, self.settings.prompt)
         if not turn.is_complete:
-            raise ScenarioStopped(f"a turn could not be had: {turn.describe()}")
+            raise ScenarioStopped(f"a turn could not be run: {turn.describe()}")
         session.items += digest_turn(self.settings.prompt, turn.updates)
         return turn
 
@@ -425,7 +464,10 @@ class SessionRunner:
         lines = peer.lines[since:]
         place = lines.index(exchange.response)
         before, after = tuple(lines[:place]), tuple(lines[place + 1 :])
-        return OpeningTrace(session.id, exchange, before, after)
+        opening = OpeningTrace(session.id, exchange, before, after)
+        if replayed:
+            self.observed.replays.append(opening)
+        return opening
 
 
 async def _wait_for_idle(
@@ -448,12 +490,18 @@ async def _wait_for_idle(
     return await peer.wait_for(is_end, since, seconds)
 
 
-def _read_offered(result: Json, protocol: int) -> set[str]:
+def _session_capabilities(greeting: Json, protocol: int) -> Json:
     if protocol > 1:
-        session = as_object(result.get("capabilities")).get("session")
-        always = {"list", "resume", "close", "replay"} if session is not None else set[str]()
-        return always | {name for name, it in as_object(session).items() if it is not None}
-    capabilities = as_object(result.get("agentCapabilities"))
-    session = as_object(capabilities.get("sessionCapabilities"))
-    replay = {"replay"} if capabilities.get("loadSession") is True else set[str]()
-    return replay | {name for name, it in session.items() if it is not None}
+        return as_object(as_object(greeting.get("capabilities")).get("session"))
+    capabilities = as_object(greeting.get("agentCapabilities"))
+    return as_object(capabilities.get("sessionCapabilities"))
+
+
+def _read_offered(greeting: Json, protocol: int) -> set[str]:
+    session = _session_capabilities(greeting, protocol)
+    named = {name for name, it in session.items() if it is not None and name != "_meta"}
+    if protocol > 1:
+        has_sessions = as_object(greeting.get("capabilities")).get("session") is not None
+        return named | ({"list", "resume", "close", "replay"} if has_sessions else set[str]())
+    capabilities = as_object(greeting.get("agentCapabilities"))
+    return named | ({"replay"} if capabilities.get("loadSession") is True else set[str]())

@@ -5,10 +5,20 @@ from functools import partial
 
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import RESOURCE_NOT_FOUND
-from rekindle.conformance.report import CheckReport, Fault, Verdict
+from rekindle.conformance.peer import Peer
+from rekindle.conformance.report import CheckReport, Fault, ProcessLog, Verdict
 from rekindle.conformance.requirements import SCENARIOS as SCENARIO_NAMES
-from rekindle.conformance.rules import fields, frames, responses, turns, updates, vocabulary
+from rekindle.conformance.rules import (
+    fields,
+    frames,
+    options,
+    responses,
+    turns,
+    updates,
+    vocabulary,
+)
 from rekindle.conformance.scenarios import SCENARIOS
+from rekindle.conformance.scenarios.recorded import record_stderr
 from rekindle.conformance.session_runner import (
     AgentNotCheckable,
     CheckSettings,
@@ -19,12 +29,12 @@ from rekindle.conformance.trace import TraceLine
 from rekindle.jsonvalue import as_object, as_str
 from rekindle.text.redact.detect import mask
 
-GREETING, WIRE = "greeting", "wire"
+GREETING, WIRE, RECORDED = "greeting", "wire", "recorded"
 
 _NOT_SEEN = {
-    "turn.reason": "no turn says why it ended",
+    "turn.reason": "no turn has a stop reason",
     "turn.message-ids": "messages have no ids",
-    "turn.asking": "nothing was asked",
+    "turn.asking": "no permission was requested",
 }
 _Applies = Callable[[TraceLine], bool]
 _Rule = Callable[[Sequence[TraceLine]], Iterator[Fault]]
@@ -55,23 +65,34 @@ async def run_check(
     finally:
         await runner.processes.kill_all()
     apply_global_rules(runner)
+    if RECORDED in chosen:
+        record_stderr(runner)
     for name in chosen:
-        results.end_scenario(name, "it was not put to the test")
-    results.end_scenario(WIRE, "nothing of the kind came", Verdict.NOT_SEEN)
+        results.end_scenario(name, "it was not tested")
+    results.end_scenario(WIRE, "the agent sent nothing of this kind", Verdict.NOT_SEEN)
     wanted = {*(only or SCENARIO_NAMES), WIRE}
+    processes = tuple(_log(number, peer) for number, peer in enumerate(runner.processes.peers, 1))
     return CheckReport(
         protocol=settings.protocol,
         agent=_identity(runner),
-        results=tuple(it for it in results.results() if it.requirement.scenario in wanted),
+        results=tuple(it for it in results.results(processes) if it.requirement.scenario in wanted),
         seconds=runner.processes.elapsed,
         obstacle=mask(obstacle),
         no_turns=mask(runner.no_turns),
+        processes=processes,
+    )
+
+
+def _log(number: int, peer: Peer) -> ProcessLog:
+    return ProcessLog(
+        number, tuple(peer.notes.scenarios), tuple(peer.lines), peer.stderr, peer.describe_exit()
     )
 
 
 async def _run_scenario(runner: SessionRunner, name: str) -> str:
     """Run a scenario; return why no further one can run, or an empty string."""
     try:
+        runner.processes.scenario = name
         if name != GREETING:
             await runner.require_sessions()
         await SCENARIOS[name](runner)
@@ -85,7 +106,7 @@ async def _run_scenario(runner: SessionRunner, name: str) -> str:
 
 def apply_global_rules(runner: SessionRunner) -> None:
     """Apply the rules for all lines, sessions and turns of the check."""
-    for peer in runner.processes.peers:
+    for peer in filter(lambda it: it.notes.is_judged, runner.processes.peers):
         received = [line for line in peer.lines if not line.is_sent]
         for name, (applies, rule) in _line_rules(runner).items():
             if any(map(applies, received)):
@@ -94,6 +115,9 @@ def apply_global_rules(runner: SessionRunner) -> None:
         if requests:
             faults = frames.unanswered_requests(requests, peer.describe_exit())
             runner.results.check("wire.answered", faults)
+        if peer.notes.exited_in_time is not None:
+            late = frames.late_exits(peer.lines, exited_in_time=peer.notes.exited_in_time)
+            runner.results.check("wire.exits", late)
     observed = runner.observed
     if len(observed.opened) > 1:
         runner.results.check("session.unique", responses.shared_ids(observed.opened))
@@ -107,7 +131,10 @@ def _line_rules(runner: SessionRunner) -> dict[str, tuple[_Applies, _Rule]]:
     protocol, known = runner.protocol, _session_ids(runner)
     calls = _of_kinds(vocabulary.CALLS)
     return {
-        "wire.json": (lambda line: bool(line.data.strip()), frames.invalid_messages),
+        "wire.json": (
+            lambda line: bool(line.data.strip()),
+            partial(frames.invalid_messages, protocol=protocol),
+        ),
         "wire.frames": (_is_message, frames.bad_frames),
         "wire.once": (lambda line: line.is_response, frames.unexpected_responses),
         "wire.ids": (lambda line: line.is_request, partial(frames.bad_ids, protocol=protocol)),
@@ -136,12 +163,35 @@ def _line_rules(runner: SessionRunner) -> dict[str, tuple[_Applies, _Rule]]:
             _is_permission_request,
             partial(updates.bad_permission_requests, protocol=protocol),
         ),
+        "wire.errors": (_is_error, frames.bad_error_messages),
+        "wire.meta": (lambda line: b'"_meta"' in line.data, frames.bad_meta),
+        "wire.tool-names": (
+            lambda line: line.kind in vocabulary.CALLS and "name" in line.update,
+            updates.changed_names,
+        ),
+        "wire.terminal-folders": (
+            lambda line: line.kind == "terminal_update" and line.update.get("cwd") is not None,
+            updates.bad_terminal_folders,
+        ),
+        "wire.choices": (options.has_options, options.invalid_values),
+        "wire.option-updates": (
+            options.is_option_update,
+            partial(options.partial_updates, protocol=protocol),
+        ),
+        "wire.subagents": (
+            _of_kinds({vocabulary.SUBAGENT_UPDATE}),
+            partial(frames.bad_subagents, known=known),
+        ),
         "turn.asking": (_is_permission_request, updates.permissions_without_state),
     }
 
 
 def _is_message(line: TraceLine) -> bool:
     return bool(line.message)
+
+
+def _is_error(line: TraceLine) -> bool:
+    return line.is_response and line.message.get("error") is not None
 
 
 def _is_update(line: TraceLine) -> bool:

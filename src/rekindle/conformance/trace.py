@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from rekindle.acp import methods
-from rekindle.jsonvalue import Json, as_object, as_str, decode, encode
+from rekindle.jsonvalue import Json, as_array, as_object, as_str, decode, encode
 
 
 class TraceLine(Struct, frozen=True, eq=False):
@@ -19,6 +19,8 @@ class TraceLine(Struct, frozen=True, eq=False):
     data: bytes
     message: Json
     """The message, or an empty object if the line is not a JSON object."""
+    is_member: bool = False
+    """Whether the message is a member of a batch, which is the line before its members."""
 
     @property
     def method(self) -> str:
@@ -71,6 +73,16 @@ def received(data: bytes, at: float = 0.0) -> TraceLine:
     return TraceLine(is_sent=False, at=at, data=data, message=as_object(decode(data)))
 
 
+def members(line: TraceLine) -> list[TraceLine]:
+    """Return the members of a batch that are objects, each as a line."""
+    found = [as_object(it) for it in as_array(decode(line.data))]
+    return [
+        TraceLine(line.is_sent, line.at, data=encode(it), message=it, is_member=True)
+        for it in found
+        if it
+    ]
+
+
 class Exchange(Struct, frozen=True, eq=False):
     """A request and its response. Without a response in time, `response` is None."""
 
@@ -110,7 +122,7 @@ class Exchange(Struct, frozen=True, eq=False):
     def describe(self) -> str:
         """Describe the response for people."""
         if self.response is None:
-            return "no answer came"
+            return "it was not answered"
         if self.is_refused:
             return f"it was refused with {self.code}: {_reason(self.error)}"
         reason = as_str(self.result.get("stopReason"))

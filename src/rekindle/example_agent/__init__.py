@@ -6,6 +6,6 @@ that it can represent any agent.
 """
 
 from rekindle.example_agent.agent import serve
-from rekindle.example_agent.options import LIFECYCLE, Options
+from rekindle.example_agent.options import LIFECYCLE, NEWER, Options
 
-__all__ = ["LIFECYCLE", "Options", "serve"]
+__all__ = ["LIFECYCLE", "NEWER", "Options", "serve"]

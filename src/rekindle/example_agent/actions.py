@@ -11,6 +11,7 @@ from pathlib import PurePath
 
 from rekindle.example_agent.rpc import INTERNAL_ERROR, Json, RpcError
 from rekindle.example_agent.session import Turn, prompt_text
+from rekindle.example_agent.subagent import Subagent
 from rekindle.example_agent.updates import call_update, text_block
 
 MAX_COUNT = 10_000_000
@@ -73,8 +74,8 @@ def edit(turn: Turn) -> None:
     It requests the permission every time, also after "always allow": tests need the request.
     """
     path = _notes_path(turn)
-    diff = {"type": "diff", "path": path, "oldText": "the milk\n", "newText": "the oat milk\n"}
-    call = _call(turn, "edit", f"Edit {path}", locations=[{"path": path}], content=[diff])
+    content = [_diff(path)]
+    call = _call(turn, "edit", f"Edit {path}", locations=[{"path": path}], content=content)
     if turn.ask_permission(call, _PERMISSIONS) in ("allow-once", "allow-always"):
         turn.send_update(call_update(call["toolCallId"], status="in_progress"))
         turn.send_update(call_update(call["toolCallId"], status="completed"))
@@ -97,8 +98,28 @@ def run(turn: Turn) -> None:
     turn.send_update(call_update(call["toolCallId"], status="completed", content=[terminal]))
 
 
+def delegate(turn: Turn) -> None:
+    """Have a sub-agent edit a file. It goes on working if the prompt has `slow` or `crash`."""
+    if not turn.session.takes_subagents:
+        turn.send_message("I have no sub-agents that you could see.")
+        return
+    path = _notes_path(turn)
+    helper = Subagent(turn, "Editor", f"Edits {path}")
+    helper.exchange("Buy oat milk instead.")
+    helper.say("I am on it.")
+    helper.edit(path, _diff(path), _PERMISSIONS)
+    if re.search(r"\b(slow|crash)\b", turn.prompt_text, re.IGNORECASE):
+        return
+    helper.say("It is done.")
+    helper.set_state("idle", stopReason="end_turn")
+    helper.exchange("I have edited the notes.", is_answer=True)
+    turn.send_message("My sub-agent has edited the notes.")
+
+
 def title(turn: Turn) -> None:
-    """Set the title of the session from the prompt."""
+    """Set the title of the session from the prompt, unless the user has set one."""
+    if turn.conversation.is_titled_by_user:
+        return
     name = " ".join(turn.prompt_text.split()[:_TITLE_WORDS])
     turn.send_update({"sessionUpdate": "session_info_update", "title": name})
     turn.conversation.title = name
@@ -160,6 +181,16 @@ def recall_number(turn: Turn) -> None:
     )
 
 
+def tell_system_prompt(turn: Turn) -> None:
+    """Send the mode and the text of the client's system prompt."""
+    prompt = turn.conversation.system_prompt
+    if prompt is None:
+        turn.send_message("I have no system prompt.")
+    else:
+        text = " ".join(block["text"] for block in prompt["content"])
+        turn.send_message(f"My system prompt ({prompt['mode']}): {text}")
+
+
 def chat(turn: Turn) -> None:
     """Repeat the prompt, with the number of messages so far."""
     end = "" if turn.prompt_text.endswith((".", "!", "?")) else "."
@@ -176,6 +207,7 @@ ACTIONS: tuple[tuple[str, Callable[[Turn], None]], ...] = (
     ("read", read),
     ("edit", edit),
     ("run", run),
+    ("delegate", delegate),
     ("title", title),
     ("usage", usage),
     ("count to [0-9]+", count),
@@ -185,11 +217,16 @@ ACTIONS: tuple[tuple[str, Callable[[Turn], None]], ...] = (
     ("what did i say first", recall_first),
     ("what did i say last", recall_last),
     ("how many prompts", recall_number),
+    ("your system prompt", tell_system_prompt),
 )
 
 
 def _notes_path(turn: Turn) -> str:
     return str(PurePath(turn.conversation.cwd) / "notes.txt")
+
+
+def _diff(path: str) -> Json:
+    return {"type": "diff", "path": path, "oldText": "the milk\n", "newText": "the oat milk\n"}
 
 
 def _call(turn: Turn, kind: str, name: str, **details: object) -> Json:

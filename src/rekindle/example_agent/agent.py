@@ -1,6 +1,8 @@
 """The agent that a client connects to: the main loop, and the choice of a protocol version."""
 
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 from rekindle.example_agent.handlers import Handlers
 from rekindle.example_agent.options import Options
@@ -10,8 +12,10 @@ from rekindle.example_agent.rpc import (
     METHOD_NOT_FOUND,
     PARSE_ERROR,
     UNSUPPORTED_VERSION,
+    Batch,
     Connection,
     Request,
+    Responder,
     RpcError,
     as_rpc_error,
     decode,
@@ -40,13 +44,25 @@ class Agent:
         try:
             message = decode(line)
         except ValueError as error:
-            self._send_error(RpcError(PARSE_ERROR, f"not JSON: {error}"))
+            _send_error(self._connection, PARSE_ERROR, f"not JSON: {error}")
             return
         match message:
+            case [_, *_] as members if self._handlers.has_batches:
+                self._receive_batch(members)
+            case _:
+                self._handle(message, self._connection)
+
+    def _receive_batch(self, members: Sequence[Any]) -> None:
+        batch = Batch(self._connection, sum(map(_needs_response, members)))
+        for member in members:
+            self._handle(member, batch)
+
+    def _handle(self, message: Any, responder: Responder) -> None:  # noqa: ANN401 - any JSON value
+        match message:
             case {"method": str(), "id": request_id} if not self._handlers.accepts_id(request_id):
-                self._send_error(RpcError(INVALID_REQUEST, f"{request_id!r} cannot be an id"))
+                _send_error(responder, INVALID_REQUEST, f"{request_id!r} cannot be an id")
             case {"method": str(), "id": _}:
-                self._serve(Request(self._connection, message))
+                self._serve(Request(responder, message))
             case {"method": "session/cancel", "params": {"sessionId": str(session_id)}}:
                 self._sessions.cancel(session_id)
             case {"method": str()}:
@@ -54,14 +70,11 @@ class Agent:
             case {"result": _} | {"error": _}:
                 self._connection.resolve(message)
             case _:
-                self._send_error(RpcError(INVALID_REQUEST, "not a JSON-RPC message"))
+                _send_error(responder, INVALID_REQUEST, "not a JSON-RPC message")
 
     def stop(self) -> None:
         """Cancel all turns, and wait a short time for their end."""
         self._sessions.stop()
-
-    def _send_error(self, error: RpcError) -> None:
-        self._connection.send({"jsonrpc": "2.0", "id": None, "error": error.as_json()})
 
     def _serve(self, request: Request) -> None:
         try:
@@ -91,6 +104,23 @@ class Agent:
         return self._versions[fitting[-1]]
 
 
+def _needs_response(message: Any) -> bool:  # noqa: ANN401 - any JSON value
+    """Return whether a member of a batch is a request, or is not a message."""
+    match message:
+        case {"method": str(), "id": _}:
+            return True
+        case {"method": str()}:
+            return False
+        case {"result": _} | {"error": _}:
+            return False
+        case _:
+            return True
+
+
+def _send_error(responder: Responder, code: int, text: str) -> None:
+    responder.send({"jsonrpc": "2.0", "id": None, "error": RpcError(code, text).as_json()})
+
+
 def _refuse(request: Request) -> None:
     data = {"method": request.method}
     raise RpcError(METHOD_NOT_FOUND, f"no method {request.method!r}", data)
@@ -101,7 +131,7 @@ def serve(options: Options) -> int:
     try:
         agent = Agent(Connection(_STDOUT), options)
     except OSError as error:
-        sys.stderr.write(f"rekindle example-agent: cannot use the memory folder: {error}\n")
+        sys.stderr.write(f"rekindle: error: cannot use the memory folder: {error}\n")
         return 2
     try:
         for line in sys.stdin.buffer:

@@ -29,6 +29,9 @@ class Conversation:
         self.title: str | None = None
         self.mode = "ask"
         self.updated_at = _now()
+        self.is_archived = False
+        self.is_titled_by_user = False
+        self.system_prompt: Json | None = None
         self._last_id = 0
         self._history: list[Json] = []
         self._lock = threading.Lock()
@@ -81,6 +84,12 @@ class Conversation:
             call = next(it for it in reversed(self._history) if it.get("toolCallId") == call_id)
             call.update(update, sessionUpdate="tool_call")
 
+    def rewind(self, message_id: str) -> None:
+        """Remove everything after a message."""
+        with self._lock:
+            ids = [entry.get("messageId") for entry in self._history]
+            del self._history[len(ids) - ids[::-1].index(message_id) :]
+
     # -- reading --
 
     def prompts(self) -> list[list[Json]]:
@@ -92,6 +101,11 @@ class Conversation:
         """Return the ids of the open tool calls."""
         with self._lock:
             return [entry["toolCallId"] for entry in self._history if _is_open(entry)]
+
+    def has_message(self, message_id: str) -> bool:
+        """Return whether a message has this id."""
+        with self._lock:
+            return any(entry.get("messageId") == message_id for entry in self._history)
 
     def replay(self, *, is_running: bool = False) -> Iterator[Json]:
         """Yield the updates that replay the whole conversation.
@@ -125,6 +139,9 @@ class Conversation:
                     "title": self.title,
                     "mode": self.mode,
                     "updatedAt": self.updated_at,
+                    "isArchived": self.is_archived,
+                    "isTitledByUser": self.is_titled_by_user,
+                    "systemPrompt": self.system_prompt,
                     "lastId": self._last_id,
                     "history": self._history,
                 }
@@ -144,6 +161,9 @@ class Conversation:
             conversation.title = snapshot["title"]
             conversation.mode = snapshot["mode"]
             conversation.updated_at = snapshot["updatedAt"]
+            conversation.is_archived = snapshot.get("isArchived", False)
+            conversation.is_titled_by_user = snapshot.get("isTitledByUser", False)
+            conversation.system_prompt = snapshot.get("systemPrompt")
             conversation._last_id = snapshot["lastId"]
             conversation._history = snapshot["history"]
         except (KeyError, TypeError) as error:
@@ -155,6 +175,7 @@ class Conversation:
         copy = Conversation.from_snapshot(self.snapshot())
         copy.session_id = session_id
         copy.cwd = cwd
+        copy.is_archived = False
         copy.touch()
         return copy
 

@@ -8,8 +8,10 @@ from rekindle.example_agent import actions
 from rekindle.example_agent.conversation import Conversation
 from rekindle.example_agent.options import Options
 from rekindle.example_agent.params import read_list_filter, read_session_id
+from rekindle.example_agent.rewind import RewindHandlers
 from rekindle.example_agent.rpc import Json, Request
 from rekindle.example_agent.session import CancelledError, SessionRegistry, Turn
+from rekindle.example_agent.session_info import SessionInfoHandlers
 
 INFO: Json = {"name": "example-agent", "title": "Example Agent", "version": __version__}
 
@@ -43,9 +45,14 @@ COMMANDS = (
 class Handlers:
     """The handlers of one version of the protocol, by method."""
 
+    has_batches = False
+    """Whether the version has batches."""
+
     def __init__(self, sessions: SessionRegistry, options: Options) -> None:
         self.sessions = sessions
         self.options = options
+        self.info = SessionInfoHandlers(sessions, options)
+        self.rewinding = RewindHandlers(sessions, options)
         self.methods: dict[str, Callable[[Request], None]] = {}
 
     def accepts_id(self, value: object) -> bool:
@@ -56,7 +63,7 @@ class Handlers:
     def list_sessions(self, request: Request) -> list[Json]:
         """Return the requested sessions on one page, the last used first."""
         cwd = read_list_filter(request.params)
-        return [_describe(conversation) for conversation in self.sessions.newest_first(cwd)]
+        return self.info.select(self.sessions.newest_first(cwd), request.params)
 
     def delete(self, request: Request) -> None:
         """Delete a session."""
@@ -84,12 +91,3 @@ class Handlers:
     def _save(self, conversation: Conversation) -> None:
         conversation.touch()
         self.sessions.save(conversation)
-
-
-def _describe(conversation: Conversation) -> Json:
-    return {
-        "sessionId": conversation.session_id,
-        "cwd": conversation.cwd,
-        "title": conversation.title,
-        "updatedAt": conversation.updated_at,
-    }

@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 LIFECYCLE = ("load", "resume", "list", "close", "delete", "fork")
+NEWER = ("archive", "title", "status", "systemPrompt", "rewind")
+"""Capabilities of the unstable schema and of a proposal, which are offered by name only."""
 
 
 class Options(NamedTuple):

@@ -3,6 +3,7 @@
 from pathlib import PurePath
 from typing import cast
 
+from rekindle.example_agent.options import Options
 from rekindle.example_agent.rpc import INVALID_PARAMS, Json, RpcError
 
 _HIGHEST_VERSION = 65_535
@@ -56,6 +57,19 @@ def check_servers(params: Json, *, required: bool) -> None:
         raise invalid("mcpServers", "must be an array")
 
 
+def read_system_prompt(params: Json, options: Options) -> Json | None:
+    """Return `systemPrompt`, if it has a supported mode and only text blocks."""
+    match params.get("systemPrompt"):
+        case None:
+            return None
+        case {"mode": "append" | "override", "content": [_, *_] as blocks} as prompt if (
+            "systemPrompt" in options.offers and all(map(_is_text, cast("list[object]", blocks)))
+        ):
+            return cast("Json", prompt)
+        case _:
+            raise invalid("systemPrompt", "is not supported in this form")
+
+
 def check_no_directories_or_servers(params: Json) -> None:
     """Check that the client sends no additional folders and no MCP servers."""
     for field in ("additionalDirectories", "mcpServers"):
@@ -87,6 +101,14 @@ def read_prompt(params: Json) -> list[Json]:
     if not isinstance(blocks, list) or not all(map(_is_block, cast("list[object]", blocks))):
         raise invalid("prompt", "must be an array of content blocks")
     return cast("list[Json]", blocks)
+
+
+def _is_text(block: object) -> bool:
+    match block:
+        case {"type": "text", "text": str()}:
+            return True
+        case _:
+            return False
 
 
 def _is_block(block: object) -> bool:

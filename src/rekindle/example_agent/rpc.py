@@ -4,7 +4,7 @@ import json
 import math
 import os
 import threading
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, Protocol, cast
 
 Json = dict[str, Any]
 
@@ -56,7 +56,7 @@ _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 
-def encode(message: Json) -> bytes:
+def encode(message: Json | list[Json]) -> bytes:
     """Return `message` as one line."""
     try:
         return _encoder.encode(message).encode() + b"\n"
@@ -107,7 +107,7 @@ class Connection:
         self._next_id = 0
         self._pending: dict[int, Reply] = {}
 
-    def send(self, message: Json) -> None:
+    def send(self, message: Json | list[Json]) -> None:
         """Write one line. Returns when the operating system has accepted all of it."""
         rest = memoryview(encode(message))
         with self._writing:
@@ -138,11 +138,36 @@ class Connection:
             reply.resolve(response.get("result"))
 
 
+class Responder(Protocol):
+    """Receives the responses to requests."""
+
+    def send(self, message: Json) -> None:
+        """Send a response, or keep it until others have come."""
+
+
+class Batch:
+    """Collects the responses to a batch, and sends them as one array. Any thread may respond."""
+
+    def __init__(self, connection: Connection, expected: int) -> None:
+        self._connection = connection
+        self._expected = expected
+        self._responses: list[Json] = []
+        self._collecting = threading.Lock()
+
+    def send(self, message: Json) -> None:
+        """Add a response. The last one sends all of them."""
+        with self._collecting:
+            self._responses.append(message)
+            is_complete = len(self._responses) == self._expected
+        if is_complete:
+            self._connection.send(self._responses)
+
+
 class Request:
     """A request of the client, which needs exactly one response."""
 
-    def __init__(self, connection: Connection, message: Json) -> None:
-        self._connection = connection
+    def __init__(self, responder: Responder, message: Json) -> None:
+        self._responder = responder
         self._id = message["id"]
         self.method: str = message["method"]
         self._params = message.get("params")
@@ -164,4 +189,4 @@ class Request:
             response["error"] = outcome.as_json()
         else:
             response["result"] = outcome
-        self._connection.send(response)
+        self._responder.send(response)

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from rekindle.example_agent.conversation import Conversation, ConversationFolder
 from rekindle.example_agent.options import Options
-from rekindle.example_agent.params import read_cwd, read_session_id
+from rekindle.example_agent.params import read_cwd, read_session_id, read_system_prompt
 from rekindle.example_agent.rpc import (
     REQUEST_CANCELLED,
     RESOURCE_NOT_FOUND,
@@ -53,6 +53,7 @@ class Session:
         self.update_format = update_format
         self.options = options
         self.turn: Turn | None = None  # the latest; it may have ended
+        self.takes_subagents = False
         self._state = "idle"
         self._sending = FairLock()  # keeps the memory and the sent updates in the same order
         self._waiting: deque[tuple[Request, list[Json]]] = deque()
@@ -94,6 +95,11 @@ class Session:
             self.connection.notify("session/update", params)
 
     # -- turns --
+
+    @property
+    def state(self) -> str:
+        """The state, as version 2 names it."""
+        return self._state
 
     @property
     def is_busy(self) -> bool:
@@ -210,11 +216,18 @@ class Turn:
             self.pause()
             self.session.send_number(message_id, number)
 
-    def ask_permission(self, call: Json, options: list[Json]) -> str | None:
-        """Request a permission; return the id of the chosen option, if any."""
+    def ask_permission(
+        self, call: Json, options: list[Json], *, session_id: str | None = None
+    ) -> str | None:
+        """Request a permission; return the id of the chosen option, if any.
+
+        `session_id` is that of a sub-agent which requests it.
+        """
         self.pause()
         self.session.set_state("requires_action")
-        result = self._ask(self.session.update_format.permission_request(call, options))
+        asking = {"sessionId": session_id or self.conversation.session_id}
+        request = self.session.update_format.permission_request(call, options)
+        result = self._ask({**asking, **request})
         self.session.set_state("running")
         match result:
             case {"outcome": {"outcome": "selected", "optionId": str(option_id)}}:
@@ -222,8 +235,7 @@ class Turn:
             case _:
                 return None
 
-    def _ask(self, permission_request: Json) -> object:
-        params = {"sessionId": self.conversation.session_id, **permission_request}
+    def _ask(self, params: Json) -> object:
         reply = self.session.connection.send_request("session/request_permission", params)
         self._permission = reply
         try:
@@ -290,23 +302,33 @@ class SessionRegistry:
         self._folder = ConversationFolder(options.memory)
         self._open: dict[str, Session] = {}
         self._closed: dict[str, Conversation] = {}
+        self.takes_subagents = False
+        """Whether the client knows sub-agents."""
 
     # -- opening --
 
-    def create(self, cwd: str, update_format: UpdateFormat) -> Session:
+    def create(self, params: Json, update_format: UpdateFormat) -> Session:
         """Create a session."""
-        return self._add(Conversation(_new_session_id(), cwd), update_format)
+        prompt = read_system_prompt(params, self._options)
+        conversation = Conversation(_new_session_id(), read_cwd(params))
+        conversation.system_prompt = prompt
+        return self._add(conversation, update_format)
 
     def fork(self, params: Json, update_format: UpdateFormat) -> Session:
         """Create a copy of a session."""
         cwd = read_cwd(params)
-        return self._add(self._get_known(params).fork(_new_session_id(), cwd), update_format)
+        prompt = read_system_prompt(params, self._options)
+        copy = self.get_known(params).fork(_new_session_id(), cwd)
+        copy.system_prompt = prompt or copy.system_prompt
+        return self._add(copy, update_format)
 
     def reopen(self, params: Json, update_format: UpdateFormat) -> Session:
         """Open a session again, in the folder that the client sends."""
         cwd = read_cwd(params)
-        conversation = self._get_known(params)
+        prompt = read_system_prompt(params, self._options)
+        conversation = self.get_known(params)
         conversation.cwd = cwd
+        conversation.system_prompt = prompt or conversation.system_prompt
         return self._open.get(conversation.session_id) or self._open_session(
             conversation, update_format
         )
@@ -318,6 +340,7 @@ class SessionRegistry:
     def _open_session(self, conversation: Conversation, update_format: UpdateFormat) -> Session:
         self._closed.pop(conversation.session_id, None)
         session = Session(self._connection, conversation, update_format, self._options)
+        session.takes_subagents = self.takes_subagents
         self._open[conversation.session_id] = session
         return session
 
@@ -330,11 +353,16 @@ class SessionRegistry:
             return session
         raise _unknown(session_id)
 
+    def find_open(self, session_id: str) -> Session | None:
+        """Return a session if the client has it open."""
+        return self._open.get(session_id)
+
     def check_known(self, params: Json) -> None:
         """Check that a session exists, open or not."""
-        self._get_known(params)
+        self.get_known(params)
 
-    def _get_known(self, params: Json) -> Conversation:
+    def get_known(self, params: Json) -> Conversation:
+        """Return the conversation of a session, open or not."""
         session_id = read_session_id(params)
         if session := self._open.get(session_id):
             return session.conversation

@@ -27,6 +27,10 @@ class UpdateFormat(Protocol):
         """Yield the messages that replay the updates of a whole conversation."""
         ...
 
+    def state(self, state: str) -> Json | None:
+        """Return the state of a session for `session/status`; None if the version has none."""
+        ...
+
     def permission_request(self, call: Json, options: list[Json]) -> Json:
         """Return the parameters of a permission request, without the session id."""
         ...

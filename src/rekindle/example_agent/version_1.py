@@ -9,7 +9,6 @@ from rekindle.example_agent.options import LIFECYCLE, Options
 from rekindle.example_agent.params import (
     check_servers,
     invalid,
-    read_cwd,
     read_prompt,
     read_session_id,
 )
@@ -37,6 +36,10 @@ class UpdateFormatV1:
         """Yield the messages of a replay: the same as when it happened."""
         for update in updates:
             yield from self.live(update)
+
+    def state(self, state: str) -> Json | None:  # noqa: ARG002 - as in version 2
+        """Return nothing: version 1 has no states."""
+        return None
 
     def permission_request(self, call: Json, options: list[Json]) -> Json:
         """Return the parameters of a permission request."""
@@ -98,19 +101,30 @@ class HandlersV1(Handlers):
         for name, handler in zip(LIFECYCLE, lifecycle, strict=True):
             if name in options.offers:
                 self.methods[f"session/{name}"] = handler
+        self.methods.update(self.info.methods())
+        self.methods.update(self.rewinding.methods())
 
     # -- required methods --
 
     def _initialize(self, request: Request) -> None:
+        match request.params:
+            case {"clientCapabilities": {"subagents": dict()}} | {"protocolVersion": 2}:
+                # Every version 2 client knows sub-agents.
+                self.sessions.takes_subagents = True
+            case _:
+                self.sessions.takes_subagents = False
         session_methods = [name for name in LIFECYCLE if name != "load"]
         offers = self.options.offers
+        session: Json = {name: {} for name in session_methods if name in offers}
         request.respond(
             {
                 "protocolVersion": 1,
                 "agentInfo": INFO,
                 "agentCapabilities": {
                     "loadSession": "load" in offers,
-                    "sessionCapabilities": {name: {} for name in session_methods if name in offers},
+                    "sessionCapabilities": session
+                    | self.info.capabilities()
+                    | self.rewinding.capabilities(),
                     "promptCapabilities": {"embeddedContext": True},
                 },
                 "authMethods": [],
@@ -118,9 +132,8 @@ class HandlersV1(Handlers):
         )
 
     def _new(self, request: Request) -> None:
-        cwd = read_cwd(request.params)
         check_servers(request.params, required=True)
-        session = self.sessions.create(cwd, self._format)
+        session = self.sessions.create(request.params, self._format)
         result = {"sessionId": session.conversation.session_id, "modes": _modes(session)}
         if self.options.early_updates:
             session.send_update(_commands())

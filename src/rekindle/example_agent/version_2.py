@@ -14,7 +14,6 @@ from rekindle.example_agent.params import (
     check_info,
     check_no_directories_or_servers,
     invalid,
-    read_cwd,
     read_prompt,
     read_replay,
     read_session_id,
@@ -35,6 +34,8 @@ _SHORT_ESCAPES = {b'"': b'\\"', b"\\": b"\\\\", b"\t": b"\\t", b"\n": b"\\n", b"
 class HandlersV2(Handlers):
     """Handles the whole lifecycle; delete and fork only if the options select them."""
 
+    has_batches = True
+
     def __init__(self, sessions: SessionRegistry, options: Options) -> None:
         super().__init__(sessions, options)
         self._format = UpdateFormatV2(echo_in_chunks=options.echo)
@@ -50,6 +51,8 @@ class HandlersV2(Handlers):
         for name, handler in (("delete", self.delete), ("fork", self._fork)):
             if name in options.offers:
                 self.methods[f"session/{name}"] = handler
+        self.methods.update(self.info.methods())
+        self.methods.update(self.rewinding.methods())
 
     def accepts_id(self, value: object) -> bool:
         """Return whether a request may have this id: a string or an integer."""
@@ -57,8 +60,10 @@ class HandlersV2(Handlers):
 
     def _initialize(self, request: Request) -> None:
         check_info(request.params)
+        self.sessions.takes_subagents = True
         session: Json = {"prompt": {"embeddedContext": {}}}
         session |= {name: {} for name in ("delete", "fork") if name in self.options.offers}
+        session |= self.info.capabilities() | self.rewinding.capabilities()
         request.respond(
             {
                 "protocolVersion": 2,
@@ -71,9 +76,8 @@ class HandlersV2(Handlers):
     # -- sessions --
 
     def _new(self, request: Request) -> None:
-        cwd = read_cwd(request.params)
         check_no_directories_or_servers(request.params)
-        session = self.sessions.create(cwd, self._format)
+        session = self.sessions.create(request.params, self._format)
         result = {"sessionId": session.conversation.session_id, "configOptions": _config(session)}
         commands = {"sessionUpdate": "available_commands_update", "availableCommands": _commands()}
         if self.options.early_updates:
@@ -243,6 +247,10 @@ class UpdateFormatV2:
             else:
                 for update in group:
                     yield from _replay_update(update)
+
+    def state(self, state: str) -> Json | None:
+        """Return the state of a session, as `session/status` reports it."""
+        return {"state": state}
 
     def permission_request(self, call: Json, options: list[Json]) -> Json:
         """Return the parameters of a permission request."""

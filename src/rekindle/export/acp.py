@@ -8,6 +8,7 @@ from rekindle.model import Session
 from rekindle.text.sanitize import escaped
 from rekindle.transcript.model import TranscriptTurn
 from rekindle.transcript.reducer import Transcript
+from rekindle.transcript.replay_subagents import with_subagents
 from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
 
@@ -21,9 +22,10 @@ def as_acp(
         if protocol == 1
         else replay_v2(list(turns), transcript, title=session.title)
     )
-    for update in updates:
+    # The turns may be an iterator, so the sub-agents are looked up in the transcript.
+    for session_id, update in with_subagents(session.id, updates, transcript.turns, protocol):
         try:
-            line = update_line(session.id, update)
+            line = update_line(session_id, update)
         except RecursionError:
-            line = update_line(session.id, flatten(update))
+            line = update_line(session_id, flatten(update))
         yield f"{escaped(line.decode('utf-8', 'replace'))}\n"

@@ -169,7 +169,11 @@ def _call_part(part: dict[str, Any], call: ToolCallLike, terminals: Terminals) -
         case "terminal":
             terminal = terminals.get(str(part.get("terminalId")))
             text = terminal_text(call.fields, terminal)
-            yield Code(clean(text)) if text or terminal else Note("a terminal that is gone")
+            yield (
+                Code(clean(text))
+                if text or terminal
+                else Note("a terminal whose output is not recorded")
+            )
         case "content":
             for shown in _block_parts(as_object(part.get("content"))):
                 yield _unfenced(shown.text) if isinstance(shown, Prose) else shown
@@ -188,9 +192,13 @@ def _diff(part: dict[str, Any]) -> Iterator[Diff | Note | Code]:
     if len(old) + len(new) > _MAX_COMPARED:
         path = one_line(as_str(part.get("path")) or "a file")
         before, after = len(old.splitlines()), len(new.splitlines())
-        yield Note(f"{path}: {before} lines became {after}, too long to compare")
+        yield Note(f"{path}: {before} lines became {after}; too long to compare")
         yield Code(clean(new))
         return
+    if old and new and not (old.endswith("\n") or new.endswith("\n")):
+        # Most likely, these are snippets of a file. Git would report twice that a newline is
+        # missing at the end.
+        part = part | {"oldText": f"{old}\n", "newText": f"{new}\n"}
     diff = diff_to_v2(part)
     about = one_line(", ".join(map(_change, map(as_object, as_array(diff.get("changes"))))))
     patch = as_str(as_object(diff.get("patch")).get("text"))

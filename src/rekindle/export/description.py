@@ -1,4 +1,4 @@
-"""Describe a session as plain data. docs/json.md documents the fields."""
+"""Describe a session as plain data. docs/reference/json.md documents the fields."""
 
 from typing import Any
 
@@ -29,6 +29,7 @@ def describe(session: Session) -> dict[str, Any]:
         "messages": session.messages,
         "entries": session.last_seq,
         "origin": _describe_origin(session.origin),
+        **({"isSubagent": True} if session.is_subagent else {}),
     }
 
 

@@ -30,6 +30,7 @@ from rekindle.export.views import (
     RawUpdate,
     Remark,
     Speech,
+    SubConversation,
     ToolUse,
     blocks_of,
 )
@@ -96,13 +97,17 @@ def _turn(turn: TranscriptTurn, transcript: Transcript) -> Iterator[str]:
         f'<section id="{anchor}">\n<h2><a href="#{anchor}">Turn {turn.number}</a> '
         f"{_time(turn.at_us)}</h2>\n"
     )
+    yield from _items(turn, transcript.terminals)
+    yield "</section>\n"
+
+
+def _items(turn: TranscriptTurn, terminals: Terminals) -> Iterator[str]:
     for item in turn.items:
         for block in blocks_of(item):
-            yield from _block(block, transcript.terminals)
+            yield from _block(block, terminals)
     if end := ending(turn):
         kind = "problem" if end.is_problem else "note"
         yield f'<p class="{kind}">{_escape(end.text)}</p>\n'
-    yield "</section>\n"
 
 
 def _block(block: Block, terminals: Terminals) -> Iterator[str]:
@@ -119,6 +124,11 @@ def _block(block: Block, terminals: Terminals) -> Iterator[str]:
             yield "</ul>\n"
         case Remark(text, is_problem):
             yield f'<p class="{"problem" if is_problem else "note"}">{_escape(text)}</p>\n'
+        case SubConversation(title, turns, own_terminals):
+            yield f'<details class="subagent"><summary>{_escape(title)}</summary>\n'
+            for turn in turns:
+                yield from _items(turn, own_terminals)
+            yield "</details>\n"
         case RawUpdate(title, update):
             yield f'<details class="other"><summary>{_escape(title)}</summary>\n'
             yield f"{_part(Code(pretty(update)))}</details>\n"

@@ -1,13 +1,11 @@
-"""Export a session as JSON. docs/export.md documents the fields."""
+"""Export a session as JSON. docs/reference/formats.md documents the fields."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from rekindle.export.description import describe
 from rekindle.export.json_depth import write_json
-from rekindle.export.views import view_of
+from rekindle.export.views import describe_turn
 from rekindle.model import Session
-from rekindle.text.times import iso
 from rekindle.transcript.model import TranscriptTurn
 from rekindle.transcript.reducer import Transcript
 
@@ -29,15 +27,3 @@ def as_json(
         for name, terminal in transcript.terminals.items()
     }
     yield f',\n  "terminals": {write_json(terminals, 2)}\n}}\n'
-
-
-def describe_turn(turn: TranscriptTurn) -> dict[str, Any]:
-    """Return the fields of a turn."""
-    return {
-        "turn": turn.number,
-        "at": iso(turn.at_us),
-        "endedAt": iso(turn.ended_us) if turn.ended_us else None,
-        "stopReason": turn.stop_reason,
-        "error": turn.error,
-        "items": [{**view_of(item).describe(item), "at": iso(item.at_us)} for item in turn.items],
-    }

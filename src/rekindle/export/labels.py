@@ -9,10 +9,11 @@ from rekindle.model import AgentIdentity
 from rekindle.text.sanitize import clean
 from rekindle.text.times import in_utc
 from rekindle.transcript.model import PlanItem, TranscriptTurn
+from rekindle.transcript.subagents import SubagentItem
 
-HANDOVER = "the agent did not remember this session, so it was told the record"
-REMINDER = "the agent was told again of what was cut off"
-CARRIED = "Rekindle sent the agent a part of the record with this prompt"
+HANDOVER = "the agent had lost this session; Rekindle sent it the history"
+REMINDER = "Rekindle reminded the agent of the interrupted turn"
+CARRIED = "Rekindle sent the agent a part of the history with this prompt"
 
 
 def agent_label(identity: AgentIdentity) -> str:
@@ -45,7 +46,7 @@ def ending(turn: TranscriptTurn) -> Ending | None:
     if turn.error is not None:
         return failure(as_str(turn.error.get("message")))
     if turn.ended_us is None:
-        return Ending("cut off, or still going on")
+        return Ending("interrupted, or still running")
     return stopped(turn.stop_reason)
 
 
@@ -58,6 +59,19 @@ def stopped(reason: str | None) -> Ending | None:
     """Return the text for a stop reason; None if it is the normal one."""
     is_usual = reason in {None, "end_turn"}
     return None if is_usual else Ending(one_line(reason or ""), is_problem=False)
+
+
+def subagent_label(item: SubagentItem) -> str:
+    """Return the title of a sub-agent, its purpose, and how its work ended."""
+    about = f": {item.description}" if item.description else ""
+    return one_line(f"Sub-agent {item.title}{about}{_subagent_end(item)}")
+
+
+def _subagent_end(item: SubagentItem) -> str:
+    if item.is_idle:
+        end = stopped(as_str(item.state.get("stopReason")))
+        return f" ({end.text})" if end else ""
+    return " (interrupted, or still running)" if item.state else ""
 
 
 def plan_steps(plan: PlanItem) -> Iterator[ChecklistStep]:

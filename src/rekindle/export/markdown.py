@@ -33,6 +33,7 @@ from rekindle.export.views import (
     RawUpdate,
     Remark,
     Speech,
+    SubConversation,
     ToolUse,
     blocks_of,
 )
@@ -62,11 +63,15 @@ def as_markdown(
     yield f"- Time: {utc_label(session.created_us)} to {utc_label(session.updated_us)}\n"
     for turn in turns:
         yield f"\n## Turn {turn.number} · {utc_label(turn.at_us)}\n"
-        for item in turn.items:
-            texts = (_block(block, transcript.terminals) for block in blocks_of(item))
-            yield from (f"\n{text.rstrip()}\n" for text in texts if text)
-        if end := ending(turn):
-            yield f"\n*({inline(end.text)})*\n"
+        yield from _turn(turn, transcript.terminals)
+
+
+def _turn(turn: TranscriptTurn, terminals: Terminals) -> Iterator[str]:
+    for item in turn.items:
+        texts = (_block(block, terminals) for block in blocks_of(item))
+        yield from (f"\n{text.rstrip()}\n" for text in texts if text)
+    if end := ending(turn):
+        yield f"\n*({inline(end.text)})*\n"
 
 
 def _block(block: Block, terminals: Terminals) -> str:
@@ -84,6 +89,9 @@ def _block(block: Block, terminals: Terminals) -> str:
             return "\n".join(f"- [{mark}] {text}" for mark, text in marked)
         case Remark(text):
             return f"*({inline(text)})*"
+        case SubConversation(title, turns, terminals):
+            parts = [part for turn in turns for part in _turn(turn, terminals)]
+            return _folded(title, "".join(parts).strip()) if parts else inline(title)
         case RawUpdate(title, update):
             return _folded(title, fenced(pretty(update), "json"))
 

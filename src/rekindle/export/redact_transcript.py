@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from rekindle.acp.terminal_output import Terminal
 from rekindle.export.json_depth import flatten
-from rekindle.export.views import view_of
+from rekindle.export.views import mask_terminal, mask_turn
 from rekindle.model import Session
 from rekindle.text.redact.detect import mask
 from rekindle.text.redact.names import is_secret_name, is_secret_option
@@ -36,14 +36,12 @@ def redact_session(session: Session) -> Session:
 
 def redact_turn(turn: TranscriptTurn) -> None:
     """Mask the items and the error of a turn in place."""
-    turn.items[:] = [view_of(item).mask(item, redact) for item in turn.items]
-    turn.error = redact(turn.error)
+    mask_turn(turn, redact)
 
 
 def redact_terminal(terminal: Terminal) -> None:
     """Mask the output of a terminal in place."""
-    terminal.output = bytearray(mask(terminal.text).encode("utf-8", "replace"))
-    terminal.rest = redact(terminal.rest)
+    mask_terminal(terminal, redact)
 
 
 def redact(value: Any) -> Any:  # noqa: ANN401 - JSON

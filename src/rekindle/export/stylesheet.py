@@ -65,6 +65,9 @@ section:target h2 { border-color: var(--mark); }
 .agent { margin: 1rem 0; }
 .thought, .other { color: var(--dim); font-size: .92rem; margin: .75rem 0; }
 .thought > div { border-inline-start: 3px solid var(--line); padding-inline-start: 1rem; }
+.subagent {
+  border-inline-start: 3px solid var(--line); padding-inline-start: 1rem; margin: .75rem 0;
+}
 .call {
   border: 1px solid var(--line); border-radius: 8px; margin: .5rem 0; padding: .4rem .8rem;
   font-size: .9rem;

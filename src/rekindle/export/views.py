@@ -11,9 +11,19 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rekindle.acp.terminal_output import Terminal
 from rekindle.export.content import ToolCallLike
-from rekindle.export.labels import CARRIED, HANDOVER, REMINDER, ChecklistStep, one_line, plan_steps
+from rekindle.export.labels import (
+    CARRIED,
+    HANDOVER,
+    REMINDER,
+    ChecklistStep,
+    one_line,
+    plan_steps,
+    subagent_label,
+)
 from rekindle.jsonvalue import Json
+from rekindle.text.times import iso
 from rekindle.transcript.model import (
     GapItem,
     HandoverItem,
@@ -21,10 +31,13 @@ from rekindle.transcript.model import (
     PlanItem,
     ReminderItem,
     Role,
+    Terminals,
     ToolCallItem,
     TranscriptItem,
     TranscriptMessage,
+    TranscriptTurn,
 )
+from rekindle.transcript.subagents import SessionMessageItem, SubagentItem
 
 Mask = Callable[[Any], Any]
 """Returns a JSON value with its secrets masked."""
@@ -60,6 +73,14 @@ class Remark(Struct, frozen=True):
     is_problem: bool = False
 
 
+class SubConversation(Struct, frozen=True):
+    """The conversation of a sub-agent, below its title; without turns if it is not recorded."""
+
+    title: str
+    turns: list[TranscriptTurn]
+    terminals: Terminals
+
+
 class RawUpdate(Struct, frozen=True):
     """An update that has no presentation: documents fold its JSON, the terminal leaves it out."""
 
@@ -67,7 +88,7 @@ class RawUpdate(Struct, frozen=True):
     update: Json
 
 
-Block = Speech | ToolUse | Checklist | Remark | RawUpdate
+Block = Speech | ToolUse | Checklist | Remark | SubConversation | RawUpdate
 
 
 # -- rows -------------------------------------------------------------------------------------
@@ -142,6 +163,48 @@ def _mask_plan(plan: PlanItem, mask: Mask) -> PlanItem:
     return replace(plan, entries=mask(plan.entries), rest=mask(plan.rest))
 
 
+def _describe_subagent(item: SubagentItem) -> Json:
+    child = item.child
+    kind: Json = {"type": "subagent", "sessionId": item.id, **item.fields, "state": item.state}
+    if child is None:
+        return kind
+    terminals = {
+        name: {**terminal.rest, "output": terminal.text}
+        for name, terminal in child.terminals.items()
+    }
+    conversation = [describe_turn(turn) for turn in child.turns]
+    return {**kind, "conversation": conversation, "terminals": terminals}
+
+
+def _subagent_blocks(item: SubagentItem) -> Iterator[Block]:
+    child = item.child
+    turns, terminals = (child.turns, child.terminals) if child is not None else ([], {})
+    yield SubConversation(subagent_label(item), turns, terminals)
+
+
+def _mask_subagent(item: SubagentItem, mask: Mask) -> SubagentItem:
+    child = item.child
+    if child is not None:
+        for turn in child.turns:
+            mask_turn(turn, mask)
+        for terminal in child.terminals.values():
+            mask_terminal(terminal, mask)
+    return replace(item, fields=mask(item.fields))
+
+
+def _describe_session_message(item: SessionMessageItem) -> Json:
+    return {"type": "session_message", "messageId": item.id, **item.fields, "content": item.blocks}
+
+
+def _session_message_blocks(item: SessionMessageItem) -> Iterator[Block]:
+    yield Remark(one_line(f"message {item.route}"))
+    yield Speech(role=Role.AGENT, blocks=item.blocks)
+
+
+def _mask_session_message(item: SessionMessageItem, mask: Mask) -> SessionMessageItem:
+    return replace(item, fields=mask(item.fields), content=_mask_message(item.content, mask))
+
+
 def _describe_other(item: OtherItem) -> Json:
     return {"type": "update", "update": item.update}
 
@@ -184,6 +247,14 @@ VIEWS: dict[type[TranscriptItem], ItemView] = {
         describe=_describe_tool_call, blocks=_tool_call_blocks, mask=_mask_tool_call
     ),
     PlanItem: ItemView(describe=_describe_plan, blocks=_plan_blocks, mask=_mask_plan),
+    SubagentItem: ItemView(
+        describe=_describe_subagent, blocks=_subagent_blocks, mask=_mask_subagent
+    ),
+    SessionMessageItem: ItemView(
+        describe=_describe_session_message,
+        blocks=_session_message_blocks,
+        mask=_mask_session_message,
+    ),
     OtherItem: ItemView(describe=_describe_other, blocks=_other_blocks, mask=_mask_other),
     GapItem: ItemView(describe=_describe_gap, blocks=_gap_blocks, mask=_mask_nothing),
     HandoverItem: _remark_view("handover", HANDOVER),
@@ -195,6 +266,30 @@ VIEWS: dict[type[TranscriptItem], ItemView] = {
 def view_of(item: TranscriptItem) -> ItemView:
     """Return the view of an item."""
     return VIEWS[type(item)]
+
+
+def describe_turn(turn: TranscriptTurn) -> Json:
+    """Return the fields of a turn for JSON."""
+    return {
+        "turn": turn.number,
+        "at": iso(turn.at_us),
+        "endedAt": iso(turn.ended_us) if turn.ended_us else None,
+        "stopReason": turn.stop_reason,
+        "error": turn.error,
+        "items": [{**view_of(item).describe(item), "at": iso(item.at_us)} for item in turn.items],
+    }
+
+
+def mask_turn(turn: TranscriptTurn, mask: Mask) -> None:
+    """Mask the items and the error of a turn in place."""
+    turn.items[:] = [view_of(item).mask(item, mask) for item in turn.items]
+    turn.error = mask(turn.error)
+
+
+def mask_terminal(terminal: Terminal, mask: Mask) -> None:
+    """Mask the output of a terminal in place."""
+    terminal.output = bytearray(mask(terminal.text).encode("utf-8", "replace"))
+    terminal.rest = mask(terminal.rest)
 
 
 def blocks_of(item: TranscriptItem) -> Iterator[Block]:

@@ -1,1 +1,1 @@
-"""Importers: read the sessions in files of other tools. See docs/importers.md."""
+"""Importers: read the sessions in files of other tools. See docs/how-to/write-an-importer.md."""

@@ -106,16 +106,26 @@ class ImportNotes:
     def __init__(self, on_progress: Callable[[int], object] = lambda _: None) -> None:
         self.report_progress = on_progress
         """Accepts the number of bytes read so far. Importers call it now and then."""
+        self.place: Callable[[], str] = lambda: ""
+        """Returns the place that is being read, for people. Importers set it for each file."""
         self._skipped: Counter[str] = Counter()
+        self._places: dict[str, str] = {}
         self._sections: dict[str, ImportNotes] = {}
 
-    def skip(self, reason: str, count: int = 1) -> None:
-        """Count something that could not be imported, by the reason."""
+    def skip(self, reason: str, count: int = 1, place: str = "") -> None:
+        """Count something that could not be imported, by the reason.
+
+        Without `place`, it is in the place that is being read.
+        """
+        if not count:
+            return
         reason = reason[:_MAX_REASON_LENGTH]
         # A damaged file can produce any number of reasons.
-        has_room = reason in self._skipped or len(self._skipped) < _MAX_REASONS
-        if count:
-            self._skipped[reason if has_room else _OTHER_REASONS] += count
+        if reason not in self._skipped and len(self._skipped) >= _MAX_REASONS:
+            reason = _OTHER_REASONS
+        self._skipped[reason] += count
+        if reason not in self._places:
+            self._places[reason] = place or self.place()
 
     def restart(self, section: str) -> "ImportNotes":
         """Return empty notes for a section. Notes from an earlier reading of it are dropped."""
@@ -126,6 +136,14 @@ class ImportNotes:
     def skipped(self) -> Counter[str]:
         """The number of skipped parts, by reason."""
         return sum((notes.skipped for notes in self._sections.values()), self._skipped.copy())
+
+    @property
+    def places(self) -> dict[str, str]:
+        """The place of the first skipped part, by reason; empty texts where it is unknown."""
+        places: dict[str, str] = {}
+        for notes in self._sections.values():
+            places = notes.places | places
+        return places | self._places
 
 
 class ToolImporter(Struct, frozen=True, kw_only=True):

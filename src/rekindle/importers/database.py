@@ -86,7 +86,7 @@ class ReadOnlyDatabase:
 
     def _check_unchanged(self) -> None:
         if not self.is_shared and self._file_state() != self._initial_state:
-            raise OSError("its tool has just begun to write to it: import again")
+            raise OSError("its tool has just begun to write to it; import it again")
 
     def _file_state(self) -> tuple[object, ...]:
         files = [self._path, self._wal] if self._reads_wal else [self._path]

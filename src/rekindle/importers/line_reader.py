@@ -21,15 +21,18 @@ def _open(path: Path) -> IO[bytes]:
 class LineReader:
     """Reads a file line by line, from one offset to another.
 
-    `open_file` opens a file that is not plain. Offsets then count decompressed bytes.
-    `on_progress` is called now and then with the current offset.
+    `lines_before` is the number of lines before `start`. `open_file` opens a file that is not
+    plain. Offsets then count decompressed bytes. `on_progress` is called now and then with the
+    current offset.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the path have a default
         self,
         path: Path,
         start: int = 0,
         end: int | None = None,
+        *,
+        lines_before: int = 0,
         open_file: Callable[[Path], IO[bytes]] = _open,
         on_progress: Callable[[int], object] = lambda _: None,
     ) -> None:
@@ -38,12 +41,21 @@ class LineReader:
         self._end = end
         self._open_file = open_file
         self._on_progress = on_progress
+        self._lines_before = lines_before
+        self._line = lines_before
+        """The number of the last line, from 1 on."""
         self.too_long = 0
         """The number of lines that were skipped because of their length."""
+        self.too_long_place = ""
+        """The place of the first of them."""
         self.is_torn = False
         """Whether the last line has no newline."""
         self.offset = start
         """The offset up to which the file has been read, updated now and then."""
+
+    def place(self) -> str:
+        """Return the file and the number of the last line, for people."""
+        return f"{self._path}, line {self._line}"
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """Yield the offset of each line, and the line without its newline."""
@@ -56,11 +68,14 @@ class LineReader:
 
     def _lines(self, on_piece: Callable[[bytes], object]) -> Iterator[tuple[int, bytes]]:
         is_in_long_line = False
+        self._line = self._lines_before
         for offset, line in self._pieces():
             on_piece(line)
+            self._line += not is_in_long_line
             if is_in_long_line or len(line) > MAX_LINE_BYTES:
                 # The rest of the line comes in further pieces.
                 self.too_long += not is_in_long_line
+                self.too_long_place = self.too_long_place or self.place()
                 is_in_long_line = line[-1:] != b"\n"
             elif line[-1:] == b"\n":
                 yield offset, line[:-1].removeprefix(_BYTE_ORDER_MARK) if offset == 0 else line[:-1]

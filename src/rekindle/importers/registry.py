@@ -112,14 +112,14 @@ def _load_plugin(name: str) -> ToolImporter:
             return _guarded(importer, f"{_label(point)} failed", remedy)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - code of other people
         problem = f"cannot be loaded ({_reason(error)})"
-    raise ImporterUnavailable(f"{_label(point)} {problem}: {remedy}")
+    raise ImporterUnavailable(f"{_label(point)} {problem}; {remedy}")
 
 
 def _guarded(importer: ToolImporter, failure: str, remedy: str) -> ToolImporter:
     """Return the importer with unexpected exceptions turned into errors of the path it reads."""
 
     def message(error: Exception) -> str:
-        return f"{failure} ({_reason(error)}): {remedy}"
+        return f"{failure} ({_reason(error)}); {remedy}"
 
     def guard(items: Callable[[], Iterator[_Item]]) -> Iterator[_Item]:
         try:

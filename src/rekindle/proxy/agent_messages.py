@@ -23,6 +23,8 @@ from rekindle.proxy.live_session import LiveSession, UpdatePolicy
 from rekindle.proxy.open_requests import OpenRequest
 from rekindle.proxy.outbox import Outbox
 from rekindle.proxy.step import AGENT, UserReport
+from rekindle.proxy.subagent_updates import SubagentUpdates
+from rekindle.proxy.subagents import LiveSubagent, is_announcement
 from rekindle.proxy.translation import (
     TranslatedUpdate,
     permission_for_client,
@@ -36,8 +38,7 @@ CANCELLED = {"outcome": {"outcome": "cancelled"}}
 """The result of a permission request that no user will answer."""
 
 _LEAK = (
-    "the agent sends updates of one session under the id of another too; the copies are neither "
-    "recorded nor forwarded"
+    "the agent sends copies of updates under the id of another session; Rekindle drops the copies"
 )
 _REQUIRES_ACTION = {"sessionUpdate": "state_update", "state": "requires_action"}
 
@@ -50,6 +51,7 @@ class AgentMessages:
         self._conn = outbox.conn
         self._journal = outbox.journal
         self._scheduler = scheduler
+        self._subagents = SubagentUpdates(outbox)
         self.ended_sessions: list[str] = []
         """Sessions in which the last line ended a turn. The engine empties the list."""
         self._leaks = leaks
@@ -99,12 +101,14 @@ class AgentMessages:
         live = conn.sessions.get_by_agent_id(agent_id)
         if live is not None:
             self._receive_session_update(live, kind, line)
+        elif (subagent := conn.subagents.get_by_agent_id(agent_id)) is not None:
+            self._receive_subagent_update(subagent, kind, line)
         elif agent_id is None:
             self._outbox.send_to_client(line)
         elif conn.unnamed_sessions and conn.queues.hold_early(agent_id, line):
             pass  # It may belong to the session that the agent is creating.
         elif not conn.sessions.is_abandoned(agent_id):
-            # No client has opened this session. It may be a sub-agent's.
+            # No client has opened this session. It may be a sub-agent's that was not announced.
             self._journal.update(agent_id, kind, line, line)
             if not conn.is_translating:
                 # Lost otherwise: a translation needs a session that the client knows.
@@ -116,7 +120,9 @@ class AgentMessages:
         if is_history:
             live.updates.add_history(kind, line)
             self._note_late_replay(live, kind)
-        if live.is_closed or (is_history and policy is UpdatePolicy.DISCARD):
+        announced = self._subagents.announce(live, line) if is_announcement(kind) else None
+        is_past = policy is UpdatePolicy.DISCARD and (announced is None or not announced.is_fresh)
+        if live.is_closed or (is_history and is_past):
             return
         if live.memory.is_in_transition and self._is_held_back(live, kind, line):
             return
@@ -139,12 +145,11 @@ class AgentMessages:
 
     def _accept_update(self, live: LiveSession, kind: str, line: bytes) -> None:
         """Record and forward an update."""
-        seen = self._with_client_ids(live, line)
+        seen = self._with_client_ids(live, line, kind)
         if kind == update_kinds.SESSION_INFO_UPDATE:
             seen = _with_allowed_title(live, seen)
-        if live.handover.notice is not None and _follows_prompt(kind, seen):
-            self._outbox.send_to_client(live.handover.notice)
-            live.handover.notice = None
+        if _follows_prompt(kind, seen):
+            self._send_notice(live)
         if kind == update_kinds.STATE_UPDATE and _is_idle(seen):
             self._outbox.announce_title(live)
         if self._conn.is_translating:
@@ -153,6 +158,33 @@ class AgentMessages:
             self._forward_update(live, kind, seen, line)
         if kind == update_kinds.STATE_UPDATE:
             self._state_changed(live, seen)
+        elif is_announcement(kind):
+            self._subagents.announced(line)
+
+    def _receive_subagent_update(self, subagent: LiveSubagent, kind: str, line: bytes) -> None:
+        """Record and forward an update of a sub-agent."""
+        announced = self._subagents.announce(subagent, line) if is_announcement(kind) else None
+        if subagent.is_ignored or (announced is not None and announced.is_ignored):
+            return
+        live = subagent.live
+        seen = self._with_client_ids(live, line, kind)
+        if not self._conn.is_translating:
+            self._forward_update(live, kind, seen, line)
+        elif self._conn.client.takes_subagents:
+            self._translate_update(live, kind, seen, line)
+        else:
+            self._journal.update(live.id, kind, seen, seen)
+            self._journal.fast_path = None
+        if kind == update_kinds.STATE_UPDATE:
+            self._subagents.state_changed(subagent, update_in(seen))
+        elif announced is not None:
+            self._subagents.announced(line)
+
+    def _send_notice(self, live: LiveSession | None) -> None:
+        """Send the notice of a handover, if one waits for the agent to echo the prompt."""
+        if live is not None and live.handover.notice is not None:
+            self._outbox.send_to_client(live.handover.notice)
+            live.handover.notice = None
 
     # -- updates under the id of a wrong session -------------------------------------------
 
@@ -167,6 +199,10 @@ class AgentMessages:
     def _accept_held(self, held: list[HeldUpdate]) -> None:
         for it in held:
             self._accept_update(it.live, it.kind, it.line)
+
+    def subagents_exited(self) -> None:
+        """Report the end of all sub-agents: the agent has exited."""
+        self._subagents.agent_exited()
 
     def prompted(self) -> None:
         """Note that a prompt is forwarded."""
@@ -192,7 +228,7 @@ class AgentMessages:
         return True
 
     def _settle_held(self, line: bytes, envelope: Envelope | None) -> None:
-        """Drop the held updates that are certain copies, and accept those that are none."""
+        """Drop the held updates that are certain copies, and accept the others."""
         conn, leaks = self._conn, self._leaks
         live: LiveSession | None = None
         if envelope is not None and envelope.is_update:
@@ -228,10 +264,12 @@ class AgentMessages:
             return True
         return False
 
-    def _with_client_ids(self, live: LiveSession, line: bytes) -> bytes:
-        """Return a line with the session id and the message ids that the client knows."""
+    def _with_client_ids(self, live: LiveSession, line: bytes, kind: str = "") -> bytes:
+        """Return a line with the session ids and the message ids that the client knows."""
         if live.agent_id != live.id:
             line = with_session_id(line, live.agent_id, live.id)
+        if update_kinds.concerns_subagents(kind):
+            line = self._subagents.with_client_ids(line)
         suffixed = live.suffixed
         return with_suffixed_ids(line, suffixed.taken, suffixed.suffix) if suffixed.taken else line
 
@@ -300,7 +338,7 @@ class AgentMessages:
         if isinstance(envelope.id, Raw) and envelope.is_response:
             self._receive_response(line, envelope, envelope.id)
             return
-        live = self._conn.sessions.get_by_agent_id(envelope.session_id)
+        live = self._conn.live_by_agent_id(envelope.session_id)
         if live is not None:
             line = self._with_client_ids(live, line)
             envelope = read_envelope(line) or envelope
@@ -332,14 +370,18 @@ class AgentMessages:
         conn, outbox = self._conn, self._outbox
         session_id = envelope.session_id
         live = conn.sessions.get(session_id)
-        if method == methods.REQUEST_PERMISSION and conn.sessions.is_gone(session_id):
+        subagent = conn.subagents.get(session_id)
+        is_gone = conn.sessions.is_gone(session_id) if subagent is None else subagent.root.is_closed
+        if method == methods.REQUEST_PERMISSION and is_gone:
             outbox.send_to_agent(response(request_id, CANCELLED))
             return
         if conn.client.protocol > 1 and method.startswith(("fs/", "terminal/")):
             # Version 2 clients offer neither files nor terminals.
-            text = f"this client has no {method}"
+            text = f"this client does not support {method}"
             outbox.send_to_agent(error_response(request_id, METHOD_NOT_FOUND, text))
             return
+        if method in methods.ASKS_USER:
+            self._send_notice(live)
         sent_id = request_id
         if conn.agent.generation:
             # A late answer to an earlier process must not count as an answer to this one.
@@ -348,7 +390,11 @@ class AgentMessages:
         client = conn.client.peer
         self._journal.request(AGENT, client, sent_id, envelope, line, own_id=request_id)
         if conn.is_translating and method == methods.REQUEST_PERMISSION:
-            line = permission_for_client(conn, live, line)
+            own = live if subagent is None else subagent.live
+            line = permission_for_client(conn, own, line)
+        if subagent is not None and conn.is_translating and not conn.client.takes_subagents:
+            # The user must be asked, and the client knows only the session that it has opened.
+            line = with_session_id(line, subagent.id, subagent.root.id)
         needs_state = conn.is_translating and conn.client.protocol > 1
         if live is not None and needs_state and method in methods.ASKS_USER:
             outbox.send_to_client(update_line(live.id, _REQUIRES_ACTION))

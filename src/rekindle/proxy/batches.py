@@ -31,7 +31,11 @@ def take_apart(members: list[bytes]) -> TakenApart:
     for member in members:
         envelope = read_envelope(member)
         if envelope is None or (envelope.method is UNSET and not envelope.is_response):
-            parts.errors.append(error_response(None, INVALID_REQUEST, "a member is not a message"))
+            parts.errors.append(
+                error_response(
+                    None, INVALID_REQUEST, "a member of the batch is not a JSON-RPC message"
+                )
+            )
             continue
         parts.messages.append(member)
         key = request_key(envelope.id) if isinstance(envelope.id, Raw) else None

@@ -31,7 +31,7 @@ from rekindle.proxy.translation import outcome_for_agent, request_for_agent
 PROMPT_ID = "rekindle-prompt-"
 """The prefix of the ids under which an agent of another version receives prompts."""
 
-_WITHOUT_AGENT = frozenset({methods.LIST, methods.CLOSE, methods.DELETE})
+_WITHOUT_AGENT = methods.INFO_METHODS | {methods.LIST, methods.CLOSE, methods.DELETE}
 _NEEDING_PARAMS = methods.LIFECYCLE | {methods.PROMPT, methods.INITIALIZE}
 
 
@@ -78,7 +78,7 @@ class ClientMessages:
         """
         conn = self._conn
         envelope = read_envelope(line) or Envelope()
-        live = conn.sessions.get(envelope.session_id)
+        live = conn.live(envelope.session_id)
         sent = line
         if envelope.method == methods.PROMPT and live is not None:
             live.updates.prompt_forwarded()
@@ -203,7 +203,7 @@ class ClientMessages:
         if self._conn.client.protocol == 1 and request_id is not None:
             self._outbox.send_to_client(response(request_id, {"stopReason": "cancelled"}))
         else:
-            text = "the prompt was called off before it could be taken"
+            text = "the prompt was cancelled before the agent received it"
             self._outbox.send_to_client(error_response(request_id, REQUEST_CANCELLED, text))
 
     # -- responses -------------------------------------------------------------------------

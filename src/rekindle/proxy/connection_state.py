@@ -17,7 +17,18 @@ from rekindle.proxy.live_session import InvalidTransition, LiveSession, LiveSess
 from rekindle.proxy.message_queues import MessageQueues
 from rekindle.proxy.open_requests import OpenRequests
 from rekindle.proxy.step import AgentExit, Peer
+from rekindle.proxy.subagents import Subagents
 from rekindle.transcript.handover import BUDGET
+
+
+class AgentChoice(Struct, frozen=True, kw_only=True):
+    """An agent that a client can choose."""
+
+    name: str
+    title: str
+    command: tuple[str, ...]
+    recorded_command: tuple[str, ...]
+    """The command without secrets."""
 
 
 class EngineSettings(Struct, frozen=True, kw_only=True):
@@ -29,6 +40,10 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     may_hand_over: bool = True
     handover_budget: int = BUDGET
     may_take_over: bool = False
+    agents: tuple[AgentChoice, ...] = ()
+    """The agents that clients can choose; none if they cannot."""
+    agent_name: str = ""
+    """The name of the agent that runs first, among those."""
     token: str = ""
     """Distinguishes the ids of the engine's own requests from those of other processes."""
 
@@ -123,6 +138,8 @@ class AgentState(Struct, kw_only=True):
     initialize_params: list[dict[str, Any]] = []
     """The params of `initialize`, one for each protocol version, the accepted one first."""
     last_exit: AgentExit | None = None
+    chosen: str = ""
+    """The name of the agent, if clients can choose it."""
     open_initializes: int = 0
     """The number of a client's `initialize` requests that are open at the agent."""
 
@@ -159,6 +176,13 @@ class AgentState(Struct, kw_only=True):
         """Note that the agent will answer nothing more."""
         if self.was_ready and self.is_running:
             self.advance("closed_output")
+
+    def switch(self, choice: AgentChoice) -> None:
+        """Note that the next process is that of another agent, and that this one ends."""
+        self.chosen = choice.name
+        self.identity = AgentIdentity(command=choice.recorded_command)
+        self.deaths = 0
+        self.close_output()
 
     def exit(self, how: AgentExit) -> None:
         """Note the end of the agent's process."""
@@ -197,6 +221,8 @@ class ClientConnection(Struct, kw_only=True):
     protocol: int = 1
     takes_booleans: bool = False
     """Whether a version 1 client can show boolean config options."""
+    takes_subagents: bool = False
+    """Whether it knows sub-agents: every version 2 client does."""
     wants_seq: bool = False
     """Whether a version 2 client wants the position in the record after each turn."""
 
@@ -209,6 +235,7 @@ class ConnectionState(Struct, kw_only=True):
     client: ClientConnection
     """The only client connection, so far."""
     sessions: LiveSessions = field(default_factory=LiveSessions)
+    subagents: Subagents = field(default_factory=Subagents)
     requests: OpenRequests = field(default_factory=OpenRequests)
     queues: MessageQueues = field(default_factory=MessageQueues)
     unnamed_sessions: int = 0
@@ -234,19 +261,38 @@ class ConnectionState(Struct, kw_only=True):
 
     # -- sessions --------------------------------------------------------------------------
 
+    def live_by_agent_id(self, agent_id: str | None) -> LiveSession | None:
+        """Return the session with the agent's id, which may be that of a sub-agent."""
+        live = self.sessions.get_by_agent_id(agent_id)
+        if live is not None:
+            return live
+        subagent = self.subagents.get_by_agent_id(agent_id)
+        return None if subagent is None else subagent.live
+
+    def live(self, session_id: str | None) -> LiveSession | None:
+        """Return the session with the client's id, which may be that of a sub-agent."""
+        live = self.sessions.get(session_id)
+        if live is not None:
+            return live
+        subagent = self.subagents.get(session_id)
+        return None if subagent is None else subagent.live
+
     def bind(self, session_id: str, agent_id: str) -> LiveSession:
         """Make two ids name one session, and return it. Early updates under the id become held."""
         self.queues.name_session(agent_id, session_id)
         return self.sessions.bind(session_id, agent_id)
 
     def drop(self, session_id: str) -> None:
-        """Forget a session and the messages that wait for it."""
+        """Forget a session, its sub-agents, and the messages that wait for it."""
         self.sessions.drop(session_id)
+        for agent_id in self.subagents.drop(session_id):
+            self.sessions.abandon(agent_id)
         self.queues.drop_session(session_id)
 
     def agent_exited(self) -> None:
         """Note that no agent knows the sessions any more."""
         self.sessions.agent_exited(self.at_us)
+        self.subagents.agent_exited()
         self.queues.drop_updates()
 
     def take_released_updates(self) -> list[bytes]:

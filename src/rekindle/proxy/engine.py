@@ -25,6 +25,7 @@ from rekindle.acp.jsonrpc import (
     split_batch,
 )
 from rekindle.model import AgentIdentity
+from rekindle.proxy.agent_choice import with_agent_option
 from rekindle.proxy.agent_messages import CANCELLED, AgentMessages
 from rekindle.proxy.batches import OpenBatches, as_array_line, take_apart
 from rekindle.proxy.client_messages import ClientMessages
@@ -48,9 +49,11 @@ from rekindle.proxy.flow import (
     SendToClient,
 )
 from rekindle.proxy.flow_scheduler import FlowResult, FlowScheduler, RunningFlow
+from rekindle.proxy.handlers.forget import forget_all
 from rekindle.proxy.handlers.replay_cursor import send_position
 from rekindle.proxy.journal import Journal, saved_sessions
 from rekindle.proxy.leak_guard import LeakGuard
+from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.outbox import Outbox
 from rekindle.proxy.step import AGENT, AgentExit, Peer, Step
 
@@ -66,7 +69,9 @@ class Engine:
     def __init__(self, settings: EngineSettings) -> None:
         self._conn = ConnectionState(
             settings=settings,
-            agent=AgentState(identity=AgentIdentity(command=settings.command)),
+            agent=AgentState(
+                identity=AgentIdentity(command=settings.command), chosen=settings.agent_name
+            ),
             client=ClientConnection(peer=_FIRST_CLIENT),
         )
         self._journal = Journal(self._conn)
@@ -86,6 +91,15 @@ class Engine:
             raise ValueError("this engine has a client already")
         self._has_client = True
         return self._conn.client.peer
+
+    def remove_client(self, peer: Peer, at_us: int) -> Step:
+        """Forget the sessions that a client leaves unused. Its connection is closed."""
+        self._begin(at_us)
+        self._journal.fast_path = None
+        left = [live for live in self._conn.sessions.all() if not self._is_busy(live)]
+        if left:
+            self._scheduler.start(forget_all(self._conn, left), peer, Raw(b"null"), None)
+        return self._finish()
 
     def receive(self, peer: Peer, lines: bytes, at_us: int) -> Step:
         """Process the lines of one read, joined by newlines, from the agent or a client."""
@@ -134,6 +148,7 @@ class Engine:
             outbox.send_to_client(notification(methods.CANCEL_REQUEST, params))
         if exited.exit_code == 0:
             self._journal.record_changes(saved_sessions(conn))
+        self._agent.subagents_exited()
         for live in conn.sessions.working():
             outbox.interrupt_turn(live, exited)
         conn.agent_exited()
@@ -157,6 +172,11 @@ class Engine:
         """Whether the agent has to answer a request."""
         return self._conn.requests.is_agent_busy or self._scheduler.is_awaiting_agent
 
+    def _is_busy(self, live: LiveSession) -> bool:
+        """Return whether a session has a turn, a flow, or a message that waits for the agent."""
+        is_awaited = live.id in self._conn.queues.waiting_sessions
+        return is_awaited or self._scheduler.is_busy(live.id) or self._conn.has_turn(live.id)
+
     def _begin(self, at_us: int) -> Step:
         step = self._outbox.step = self._journal.step = Step()
         self._conn.at_us = at_us
@@ -172,9 +192,12 @@ class Engine:
             self._journal.finish()
         if self._scheduler.running:
             step.wake_us = self._scheduler.next_deadline_us
-        held_until_us = self._leaks.deadline_us
-        if held_until_us is not None:
+        if self._leaks.held:
+            held_until_us = self._leaks.deadline_us
             step.wake_us = min(held_until_us, step.wake_us or held_until_us)
+        if self._conn.settings.agents:
+            for peer, lines in step.to_clients.items():
+                step.to_clients[peer] = [with_agent_option(self._conn, it) for it in lines]
         if self._batches.open:
             step.to_agent = self._batches.collect(AGENT, step.to_agent)
             for peer, lines in step.to_clients.items():
@@ -184,7 +207,7 @@ class Engine:
     def _receive_batch(self, peer: Peer, line: bytes) -> bool:
         """Process the members of a batch one by one; return whether the line is a batch.
 
-        An agent's line that is not JSON is none: agents print text that begins with a bracket.
+        An agent's line that is not JSON is not a batch: agents print text in brackets.
         Strict mode refuses the batch of a version 1 client, and reports that of an agent.
         """
         members = split_batch(line)
@@ -196,27 +219,23 @@ class Engine:
             return True
         if not members:
             code = PARSE_ERROR if members is None else INVALID_REQUEST
-            text = "not JSON" if members is None else "an empty batch"
-            self._send(peer, error_response(None, code, text))
+            text = "not valid JSON" if members is None else "the batch is empty"
+            self._outbox.send(peer, error_response(None, code, text))
             return True
         parts = take_apart(members)
         if not may_batch:
             for error in parts.errors:
-                self._send(peer, error)
+                self._outbox.send(peer, error)
         elif parts.request_keys:
             self._batches.add(peer, parts)
         elif parts.errors:
-            self._send(peer, as_array_line(parts.errors))
+            self._outbox.send(peer, as_array_line(parts.errors))
         for message in parts.messages:
             self._receive_line(peer, message)
         return True
 
     def _protocol_of(self, peer: Peer) -> int:
         return (self._conn.agent.capabilities if peer == AGENT else self._conn.client).protocol
-
-    def _send(self, peer: Peer, line: bytes) -> None:
-        send = self._outbox.send_to_agent if peer == AGENT else self._outbox.send_to_client
-        send(line)
 
     def _receive_line(self, peer: Peer, line: bytes) -> None:
         """Process one line. After a fault the line is forwarded, and the next one follows."""
@@ -229,7 +248,7 @@ class Engine:
             self._outbox.report_fault(fault)
             if not self._conn.is_translating:
                 other = self._conn.client.peer if peer == AGENT else AGENT
-                self._outbox.step.to(other).append(line)
+                self._outbox.send(other, line)
 
     def _receive_from_agent(self, line: bytes) -> None:
         self._agent.receive(line)
@@ -251,7 +270,7 @@ class Engine:
         """Perform an action of a flow."""
         match action:
             case SendToClient():
-                self._outbox.step.to(flow.client).extend(action.lines)
+                self._outbox.send_lines(flow.client, action.lines)
             case ForwardToAgent():
                 self._agent.prompted()
                 self._client.forward(action.line, action.preface, is_answered=action.is_answered)
@@ -277,11 +296,11 @@ class Engine:
         match result:
             case Refusal() as it:
                 line = error_response(flow.request_id, it.code, it.message, it.data)
-                self._outbox.step.to(flow.client).append(line)
+                self._outbox.send(flow.client, line)
             case bytes() as line:
-                self._outbox.step.to(flow.client).append(line)
+                self._outbox.send(flow.client, line)
             case dict():
-                self._outbox.step.to(flow.client).append(response(flow.request_id, result))
+                self._outbox.send(flow.client, response(flow.request_id, result))
             case _:
                 pass
         self._receive_updates(self._conn.take_released_updates())
@@ -293,10 +312,12 @@ class Engine:
     def _cancel_turn(self, session_id: str) -> None:
         self._client.forward(notification(methods.CANCEL, {"sessionId": session_id}))
         requests = self._conn.requests
-        for request in requests.answer_for_clients(methods.REQUEST_PERMISSION, session_id):
-            line = response(Raw(request.id), CANCELLED)
-            self._journal.outcome(session_id, line)
-            self._outbox.send_to_agent(line)
+        subagents = (it.id for it in self._conn.subagents.of(session_id))
+        for asking_id in (session_id, *subagents):
+            for request in requests.answer_for_clients(methods.REQUEST_PERMISSION, asking_id):
+                line = response(Raw(request.id), CANCELLED)
+                self._journal.outcome(asking_id, line)
+                self._outbox.send_to_agent(line)
 
     def _answer_open_prompts(self, session_id: str) -> None:
         live = self._conn.sessions.get(session_id)

@@ -45,19 +45,18 @@ class ForwardRequest(Struct, frozen=True):
     line: bytes
 
 
+NO_RESPONSE: dict[str, Any] = {"message": "the agent did not answer in time"}
+"""The error of an agent that did not answer in time. It has no code."""
+
+
 class AgentReply(Struct, frozen=True):
-    """The agent's response. Neither result nor error is set if the agent did not answer in time."""
+    """The agent's response: a result, or an error."""
 
     result: object = None
     error: dict[str, Any] | None = None
-    is_timed_out: bool = False
+    """The error of the agent, or `NO_RESPONSE`. None if the agent succeeded."""
     line: bytes = b""
     """The response as it came, if it came."""
-
-    @property
-    def is_success(self) -> bool:
-        """Whether the agent answered in time, and without an error."""
-        return self.error is None and not self.is_timed_out
 
 
 # -- queries: answered by the driver --------------------------------------------------------
@@ -79,6 +78,14 @@ class LookupIds(Struct, frozen=True):
     """Find the ids that the store knows, as a session's own id or the agent's. Result: a set."""
 
     session_ids: tuple[str, ...]
+    recorded_only: bool = False
+    """Leave out sessions for which `Session.is_blank` is true."""
+
+
+class GetForgottenIds(Struct, frozen=True):
+    """Find the agent's ids of sessions that were forgotten. Result: a dict of their times."""
+
+    session_ids: tuple[str, ...]
 
 
 class LoadTranscript(Struct, frozen=True):
@@ -93,6 +100,30 @@ class ExtendSession(Struct, frozen=True):
     session_id: str
     after: int
     changes: list[Change]
+
+
+class WriteChanges(Struct, frozen=True):
+    """Write changes to the store, synced. Result: None, and they are stored.
+
+    `RecordChanges` lets changes wait if the store fails. This query fails then.
+    """
+
+    changes: list[Change]
+
+
+class GetLeaseHolder(Struct, frozen=True):
+    """Look up the process that holds the lease of a session. Result: a LeaseHolder, or None."""
+
+    session_id: str
+
+
+class CompareArchiveStates(Struct, frozen=True):
+    """Find the sessions whose recorded archive state at the agent differs. Result: a list.
+
+    `states` has the agent's own state by the agent's session id.
+    """
+
+    states: dict[str, bool]
 
 
 class GetAgentTraits(Struct, frozen=True):
@@ -136,6 +167,12 @@ class SameFolder(Struct, frozen=True):
 
 class StartAgent(Struct, frozen=True):
     """Start the agent's process again. Result: None, or the reason why it did not start."""
+
+
+class SwitchAgent(Struct, frozen=True):
+    """End the agent's process; the next one runs this command. Result: None, or why it cannot."""
+
+    command: tuple[str, ...]
 
 
 class QueryFailed(Struct, frozen=True):
@@ -233,15 +270,20 @@ Query = (
     GetSession
     | ListSessions
     | LookupIds
+    | GetForgottenIds
     | LoadTranscript
     | ReadEntries
     | GetAgentTraits
+    | GetLeaseHolder
+    | CompareArchiveStates
     | ExtendSession
+    | WriteChanges
     | AcquireLease
     | ReleaseLease
     | EraseSession
     | SameFolder
     | StartAgent
+    | SwitchAgent
 )
 """Answered by the driver, from the store or the machine."""
 

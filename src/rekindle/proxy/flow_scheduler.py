@@ -8,6 +8,7 @@ from msgspec import UNSET, Raw, Struct
 from rekindle.acp.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Envelope, request, request_key
 from rekindle.jsonvalue import as_object, decode, encode
 from rekindle.proxy.flow import (
+    NO_RESPONSE,
     Action,
     AgentReply,
     AnswerOpenPrompts,
@@ -30,7 +31,7 @@ from rekindle.proxy.flow import (
     WaitForTurnEnd,
 )
 from rekindle.proxy.outbox import Outbox
-from rekindle.proxy.step import Peer
+from rekindle.proxy.step import Peer, PendingQuery
 
 FlowResult = dict[str, Any] | bytes | Refusal | None
 """A result, a whole response line, a refusal, or nothing for the client."""
@@ -62,7 +63,7 @@ class FlowHost(Protocol):
         ...
 
 
-_DUPLICATE_ID = {"code": INVALID_REQUEST, "message": "another request with this id is open"}
+_DUPLICATE_ID = {"code": INVALID_REQUEST, "message": "another request with this id is still open"}
 
 
 class FlowScheduler:
@@ -162,7 +163,7 @@ class FlowScheduler:
             if running.deadline_us is not None and running.deadline_us <= now_us:
                 is_call = isinstance(running.effect, CallAgent)
                 self._abandon_calls(running)
-                self._advance(running, AgentReply(is_timed_out=True) if is_call else None)
+                self._advance(running, AgentReply(error=NO_RESPONSE) if is_call else None)
 
     # -- effects ---------------------------------------------------------------------------
 
@@ -228,7 +229,7 @@ class FlowScheduler:
                 self._host.perform(running, effect)
                 return True, None
             case _:
-                self._outbox.query(running.number, effect)
+                self._outbox.step.queries.append(PendingQuery(running.number, effect))
                 return False, None
 
     def _call_agent(self, running: RunningFlow, effect: CallAgent | ForwardRequest) -> None:
@@ -254,7 +255,7 @@ class FlowScheduler:
 
     def _fail(self, running: RunningFlow, fault: Exception) -> None:
         self._outbox.report_fault(fault)
-        self._end(running, Refusal(INTERNAL_ERROR, "a fault in Rekindle: its log tells more"))
+        self._end(running, Refusal(INTERNAL_ERROR, "a bug in Rekindle: see its stderr and log"))
 
     def _end(self, running: RunningFlow, result: FlowResult) -> None:
         del self.running[running.number]

@@ -32,6 +32,7 @@ from rekindle.model import (
     Counted,
     Entry,
     EntryBatch,
+    Forgotten,
     Kind,
     Opened,
     Side,
@@ -43,6 +44,7 @@ from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.open_requests import OpenRequest
 from rekindle.proxy.step import AGENT, Peer, Step
+from rekindle.proxy.system_prompt import SYSTEM_PROMPT, recorded_prompt
 from rekindle.transcript.preface import UserWords
 from rekindle.transcript.titles import title_from_agent, title_from_prompt
 
@@ -158,9 +160,9 @@ class _OpenBatch(Struct):
     def accepts(self, session_id: str, side: Side, kind: Kind) -> bool:
         return self.session_id == session_id and self.side is side and self.kind is kind
 
-    def close(self, at_us: int, protocol: int) -> EntryBatch:
+    def close(self, record_id: str, at_us: int, protocol: int) -> EntryBatch:
         return EntryBatch(
-            session_id=self.session_id,
+            session_id=record_id,
             side=self.side,
             kind=self.kind,
             at_us=at_us,
@@ -201,7 +203,8 @@ class Journal:
             is_agents = batch.side is Side.AGENT
             conn = self._conn
             protocol = conn.agent.capabilities.protocol if is_agents else conn.client.protocol
-            self.step.changes.append(batch.close(conn.at_us, protocol))
+            record_id = conn.subagents.record_id(batch.session_id)
+            self.step.changes.append(batch.close(record_id, conn.at_us, protocol))
             self.open_batch = None
 
     def record_changes(self, changes: Sequence[Change]) -> None:
@@ -212,6 +215,8 @@ class Journal:
         for change in changes:
             if isinstance(change, Opened):
                 self._remembered(change.session_id).is_known = True
+            elif isinstance(change, Forgotten):
+                self._sessions.pop(change.session_id, None)
 
     # -- updates ---------------------------------------------------------------------------
 
@@ -265,7 +270,7 @@ class Journal:
             self._title_from_message(session_id, known, line)
         elif update_kinds.is_tool_call(kind) and b'"terminal"' in line:
             _note_terminals(known, line)
-        elif kind and not update_kinds.is_state(kind):
+        elif kind and not (update_kinds.is_state(kind) or update_kinds.concerns_subagents(kind)):
             fast_path = ChunkFastPath.after(line, session_id, kind, as_sent)
             self.continue_with(fast_path, session_id, None)
         self._record(session_id, Side.AGENT, Kind.UPDATE, line)
@@ -284,6 +289,13 @@ class Journal:
     def own_update(self, session_id: str, line: bytes) -> None:
         """Record an update that Rekindle itself sends."""
         self._record(session_id, Side.AGENT, Kind.UPDATE, line)
+
+    def announced(self, session_id: str, update: dict[str, Any]) -> None:
+        """Record the session of a sub-agent, and the title that its parent gives it."""
+        self._introduce(session_id)
+        title = as_str(update.get("title"))
+        if title is not None:
+            self._title(session_id, TitleSource.AGENT, title_from_agent(title))
 
     def named_message(self, session_id: str, kind: str, message_id: str) -> None:
         """Record the id that Rekindle gave to the message which the next update begins."""
@@ -415,8 +427,7 @@ class Journal:
             known.is_in_turn = False
 
     def _record_prompt(self, session_id: str, line: bytes, blocks: list[Any]) -> None:
-        at_us = self._conn.at_us
-        self._change(Counted(session_id=session_id, at_us=at_us, turns=1, messages=1))
+        self._count(session_id, turns=1)
         title = title_from_prompt(blocks)
         if title:
             self._title(session_id, TitleSource.PROMPT, title)
@@ -433,9 +444,12 @@ class Journal:
             known.user_words = UserWords()
         is_users = update_kinds.is_user_message(kind)
         if is_new and (is_users or update_kinds.is_agent_message(kind)):
-            turns = int(is_users and not known.is_in_turn)
-            at_us = self._conn.at_us
-            self._change(Counted(session_id=session_id, at_us=at_us, turns=turns, messages=1))
+            self._count(session_id, turns=int(is_users and not known.is_in_turn))
+
+    def _count(self, session_id: str, *, turns: int) -> None:
+        conn = self._conn
+        record_id = conn.subagents.record_id(session_id)
+        self._change(Counted(session_id=record_id, at_us=conn.at_us, turns=turns, messages=1))
 
     # -- terminals -------------------------------------------------------------------------
 
@@ -484,8 +498,9 @@ class Journal:
             self._title(session_id, TitleSource.AGENT, title)
 
     def _title(self, session_id: str, source: TitleSource, title: str | None) -> None:
-        at_us = self._conn.at_us
-        self._change(Titled(session_id=session_id, at_us=at_us, source=source, title=title))
+        conn = self._conn
+        record_id = conn.subagents.record_id(session_id)
+        self._change(Titled(session_id=record_id, at_us=conn.at_us, source=source, title=title))
 
     # -- recording -------------------------------------------------------------------------
 
@@ -499,8 +514,12 @@ class Journal:
 
     def _forget_unopened(self) -> None:
         """Forget sessions that no client has opened: an agent may name any number of them."""
-        is_open = self._conn.sessions.get
-        self._sessions = {it: known for it, known in self._sessions.items() if is_open(it)}
+        conn = self._conn
+        self._sessions = {
+            it: known
+            for it, known in self._sessions.items()
+            if conn.sessions.get(it) or conn.subagents.get(it)
+        }
         self._max_sessions = max(_MAX_SESSIONS, 2 * len(self._sessions))
 
     def _introduce(self, session_id: str) -> _SessionJournal:
@@ -508,8 +527,17 @@ class Journal:
         known = self._remembered(session_id)
         if not known.is_known:
             known.is_known = True
-            agent = self._conn.agent.identity
-            self._change(Opened(session_id=session_id, at_us=self._conn.at_us, agent=agent))
+            conn = self._conn
+            subagent = conn.subagents.get(session_id)
+            self._change(
+                Opened(
+                    session_id=session_id if subagent is None else subagent.record_id,
+                    at_us=conn.at_us,
+                    agent=conn.agent.identity,
+                    agent_session_id=None if subagent is None else subagent.live.agent_id,
+                    parent_id=None if subagent is None else subagent.parent_record_id,
+                )
+            )
         return known
 
     def _change(self, change: Opened | Titled | Counted) -> None:
@@ -555,20 +583,10 @@ def opening_changes(
     conn: ConnectionState, live: LiveSession, method: str, response: bytes
 ) -> list[Change]:
     """Return the changes that record the opening of a session."""
-    setup = live.setup
-    directories = tuple(d for d in map(as_str, as_array(setup.get("additionalDirectories"))) if d)
-    request = {"jsonrpc": "2.0", "method": method, "params": setup_without_secrets(setup)}
-    # An agent that has yet to receive the history does not know the session.
-    is_unknown = live.handover.is_history_due
+    params = setup_without_secrets(live.setup)
+    request = {"jsonrpc": "2.0", "method": method, "params": params}
     return [
-        Opened(
-            session_id=live.id,
-            at_us=conn.at_us,
-            agent_session_id=None if is_unknown else live.agent_id,
-            agent=None if is_unknown else conn.agent.identity,
-            cwd=normalize_folder(as_str(setup["cwd"]) or ""),
-            directories=directories,
-        ),
+        opened_change(conn, live),
         EntryBatch(
             session_id=live.id,
             side=Side.CLIENT,
@@ -579,6 +597,22 @@ def opening_changes(
         ),
         agent_entry(conn, live.id, Kind.READY, response),
     ]
+
+
+def opened_change(conn: ConnectionState, live: LiveSession) -> Opened:
+    """Return the change that records a session as it was opened last."""
+    setup = live.setup
+    directories = tuple(d for d in map(as_str, as_array(setup.get("additionalDirectories"))) if d)
+    # An agent that has yet to receive the history does not know the session.
+    is_unknown = live.handover.is_history_due
+    return Opened(
+        session_id=live.id,
+        at_us=conn.at_us,
+        agent_session_id=None if is_unknown else live.agent_id,
+        agent=None if is_unknown else conn.agent.identity,
+        cwd=normalize_folder(as_str(setup["cwd"]) or ""),
+        directories=directories,
+    )
 
 
 def recorded_response(result: dict[str, Any]) -> bytes:
@@ -598,6 +632,8 @@ def setup_without_secrets(params: dict[str, Any]) -> dict[str, Any]:
     arguments, headers and addresses of MCP servers, and `_meta`.
     """
     kept = {name: params[name] for name in _RECORDED_SETUP_FIELDS if name in params}
+    if params.get(SYSTEM_PROMPT) is not None:
+        kept[SYSTEM_PROMPT] = recorded_prompt(params[SYSTEM_PROMPT])
     kept["mcpServers"] = recorded_servers(as_array(params.get("mcpServers")))
     return kept
 

@@ -69,9 +69,9 @@ class LeakGuard:
         """Whether a copy was certain."""
 
     @property
-    def deadline_us(self) -> int | None:
-        """The time at which the first of the held updates is accepted."""
-        return min(it.until_us for it in self.held) if self.held else None
+    def deadline_us(self) -> int:
+        """The time at which the first of the held updates is accepted. Some must be held."""
+        return min(it.until_us for it in self.held)
 
     def note_original(self, agent_id: str, lines: bytes) -> None:
         """Note updates of a session with a turn, as the agent sent them."""

@@ -42,7 +42,7 @@ class MemoryState(Enum):
     LOST = auto()
     """The agent that knew it has exited, or a restore has failed."""
     OUTDATED = auto()
-    """Another process has used the session since. The agent's own memory must not be used."""
+    """The session was rewound, or another process has used it: the agent's memory is wrong."""
     ADOPTING = auto()
     """The engine reads a session that only the agent has."""
     RESTORING = auto()
@@ -72,6 +72,7 @@ _MEMORY_TRANSITIONS: dict[str, dict[MemoryState, MemoryState]] = {
         _M.LOST: _M.OUTDATED,
         _M.OUTDATED: _M.OUTDATED,
     },
+    "rewound": {_M.READY: _M.OUTDATED, _M.LOST: _M.OUTDATED, _M.OUTDATED: _M.OUTDATED},
     "agent_exited": {
         _M.READY: _M.LOST,
         _M.LOST: _M.LOST,
@@ -98,6 +99,7 @@ class AgentMemory(Struct):
     | restore_failed | restoring_outdated            | outdated           |
     | restore_failed | lost, outdated                | unchanged          |
     | used_elsewhere | ready, lost, outdated         | outdated           |
+    | rewound        | ready, lost, outdated         | outdated           |
     | agent_exited   | ready, adopting, restoring    | lost               |
     | agent_exited   | restoring_outdated            | outdated           |
     | agent_exited   | lost, outdated                | unchanged          |
@@ -128,7 +130,7 @@ class AgentMemory(Struct):
 
     @property
     def is_outdated(self) -> bool:
-        """Whether another process has used the session since the agent here did."""
+        """Whether the agent's memory of the session must not be used."""
         return self.state in {_M.OUTDATED, _M.RESTORING_OUTDATED}
 
 
@@ -185,6 +187,11 @@ class UpdateGate(Struct):
     """Collects the replay that is compared with the record."""
     silent_release: str | None = None
     """The release of an agent whose load has replayed nothing. A later replay corrects that."""
+
+    @property
+    def is_forwarding(self) -> bool:
+        """Whether updates are not history that the record has."""
+        return self.policy is not UpdatePolicy.DISCARD
 
     def expect_replay(self, policy: UpdatePolicy, reader: ReplayReader | None = None) -> None:
         """Apply a policy to the history that the agent may replay now, and count it from zero."""
@@ -437,6 +444,7 @@ class TitleSync(Struct):
     | agent_titled | unlocked | the client knows the agent's title; nothing waits         |
     | agent_titled | locked   | nothing: the agent's title is removed from its update     |
     | announce     | any      | the waiting title is returned; the client knows it        |
+    | user_titled  | any      | the client knows the user's title; locked; nothing waits  |
 
     A session is locked when the user has named it, or when its title is not the agent's own: an
     agent that received a handover would name the session after that.
@@ -465,6 +473,10 @@ class TitleSync(Struct):
             return False
         self.known, self.waiting = title, None
         return True
+
+    def user_titled(self, title: str) -> None:
+        """Note the title that the client has set for the user."""
+        self.known, self.waiting, self.is_locked = title, None, True
 
     def announce(self) -> str | None:
         """Return the title to send to the client now, if any."""
@@ -579,6 +591,10 @@ class LiveSessions:
         live = self._by_id.pop(session_id, None)
         if live is not None and self._by_agent_id.get(live.agent_id) is live:
             del self._by_agent_id[live.agent_id]
+
+    def all(self) -> list[LiveSession]:
+        """Return all sessions."""
+        return list(self._by_id.values())
 
     def working(self) -> list[LiveSession]:
         """Return the open sessions that a version 2 agent works on."""

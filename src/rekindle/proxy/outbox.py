@@ -4,6 +4,7 @@ Knows how a message reaches a peer and how a turn ends for a client. Decides not
 messages are sent.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Raw
@@ -13,11 +14,10 @@ from rekindle.acp.jsonrpc import Envelope, update_line
 from rekindle.acp.translate.endings import ending_to_v2
 from rekindle.jsonvalue import encode
 from rekindle.proxy.connection_state import ConnectionState
-from rekindle.proxy.flow import Query
 from rekindle.proxy.journal import Journal
 from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.open_requests import OpenRequest
-from rekindle.proxy.step import AgentExit, Peer, PendingQuery, Step, UserReport
+from rekindle.proxy.step import AGENT, AgentExit, Peer, Step, UserReport
 from rekindle.proxy.strict import StrictMode
 
 RUNNING = {"sessionUpdate": "state_update", "state": "running"}
@@ -34,9 +34,20 @@ class Outbox:
 
     # -- messages --------------------------------------------------------------------------
 
-    def send_to_client(self, line: bytes) -> None:
-        """Send a line to the client."""
-        self.step.to(self.conn.client.peer).append(line)
+    def send(self, peer: Peer, line: bytes) -> None:
+        """Send a line to the agent or a client."""
+        if peer == AGENT:
+            self.send_to_agent(line)
+        else:
+            self.send_to_client(line, peer)
+
+    def send_to_client(self, line: bytes, peer: Peer | None = None) -> None:
+        """Send a line to a client: the first one, unless another is named."""
+        self.step.to_clients.setdefault(peer or self.conn.client.peer, []).append(line)
+
+    def send_lines(self, client: Peer, lines: Iterable[bytes]) -> None:
+        """Send lines to a client."""
+        self.step.to_clients.setdefault(client, []).extend(lines)
 
     def send_to_agent(self, line: bytes) -> None:
         """Send a line to the agent, unless its process has ended."""
@@ -44,17 +55,13 @@ class Outbox:
         if agent.last_exit is None or agent.is_running:
             self.step.to_agent.append(line)
 
-    def query(self, flow: int, query: Query) -> None:
-        """Have the driver answer a query of a flow."""
-        self.step.queries.append(PendingQuery(flow, query))
-
     def report(self, text: str, quote: str) -> None:
         """Report something to the user. `quote` comes from the conversation."""
         self.step.reports.append(UserReport(text, quote))
 
     def report_fault(self, fault: Exception) -> None:
         """Report a fault of Rekindle itself to the user."""
-        self.report("a fault in Rekindle, please report it", repr(fault))
+        self.report("a bug in Rekindle, please report it", repr(fault))
 
     def is_refused(self, peer: Peer, line: bytes, envelope: Envelope | None) -> bool:
         """Refuse and report a line that strict mode forbids; return whether it does."""
@@ -62,7 +69,7 @@ class Outbox:
         if not violation:
             return False
         if violation.response:
-            self.step.to(peer).append(violation.response)
+            self.send(peer, violation.response)
         self.step.reports.append(violation.report)
         return True
 

@@ -53,10 +53,6 @@ class Step(Struct):
     wake_us: int | None = None
     """The time at which the engine wants a tick, if no other event comes before."""
 
-    def to(self, peer: Peer) -> list[bytes]:
-        """Return the list that collects the lines for a peer."""
-        return self.to_agent if peer == AGENT else self.to_clients.setdefault(peer, [])
-
 
 class AgentExit(Struct, frozen=True):
     """How the agent's process ended, and the last lines of its stderr."""

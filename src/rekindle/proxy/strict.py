@@ -61,11 +61,11 @@ class StrictMode:
 def _check_frame(line: bytes, envelope: Envelope | None) -> Violation | None:
     if envelope is None:
         if decode(line) is None:
-            return _refuse(None, PARSE_ERROR, "not JSON", None)
-        what = "not one JSON-RPC message; version 1 has no batches"
+            return _refuse(None, PARSE_ERROR, "not valid JSON", None)
+        what = "not a single JSON-RPC message; version 1 has no batches"
         return _refuse(None, INVALID_REQUEST, what, None)
     if envelope.method is UNSET and not envelope.is_response:
-        return _refuse(envelope, INVALID_REQUEST, "neither a request nor an answer", None)
+        return _refuse(envelope, INVALID_REQUEST, "neither a request nor a response", None)
     return None
 
 
@@ -73,7 +73,7 @@ def _check_agent(line: bytes, envelope: Envelope | None) -> Violation | None:
     if envelope is not None and (envelope.method is not UNSET or envelope.is_response):
         return None
     quote = line[:_MAX_QUOTED_BYTES].decode("utf-8", "replace")
-    what = "the agent wrote a line to stdout that is no ACP message"
+    what = "the agent wrote a line to stdout that is not an ACP message"
     return Violation(UserReport(what, repr(quote)))
 
 

@@ -58,20 +58,37 @@ def setup_for_agent(conn: ConnectionState, method: str, setup: Json) -> Json:
     for server in servers:
         kind = as_object(server).get("type", "stdio")
         if as_str(kind) not in SHARED_TYPES:
-            what = f"cannot have a server of type {kind}: the agent speaks another version, "
-            raise invalid(method, "mcpServers", kind, f"{what}in which there is no such type")
+            what = f"has a server of type {kind}, which the agent's protocol version does not have"
+            raise invalid(method, "mcpServers", kind, what)
     to_agent = servers_to_v2 if conn.agent.capabilities.protocol > 1 else servers_to_v1
     return {**setup, "mcpServers": to_agent(servers)}
 
 
 def opening_for_client(conn: ConnectionState, live: LiveSession, result: Json) -> Json:
-    """Return the response that opens a session, in the client's version."""
+    """Return the response that opens a session, in the client's version.
+
+    It has a list of options if Rekindle adds one of its own.
+    """
+    own: Json = {"configOptions": []} if conn.settings.agents else {}
+    return {**own, **_opening_in_version(conn, live, result)}
+
+
+def _opening_in_version(conn: ConnectionState, live: LiveSession, result: Json) -> Json:
     if conn.client.protocol == 1:
-        return _opening_to_v1(conn, live, result) if conn.is_translating else result
+        return _opening_to_v1(conn, live, result) if conn.is_translating else _as_v1(conn, result)
     options = options_to_v2(result.get("configOptions"), result.get("modes"))
     translator_to_v2(conn, live).read_options(result)
     rest = without(result, "modes", "models", "configOptions")
     return {**rest, "configOptions": options} if options else rest
+
+
+def _as_v1(conn: ConnectionState, result: Json) -> Json:
+    """Return a result with the options that an earlier agent of version 2 had, as version 1 has."""
+    options = as_array(result.get("configOptions"))
+    if not any("configId" in as_object(option) for option in options):
+        return result
+    shown = options_to_v1(options, with_booleans=conn.client.takes_booleans)
+    return {**result, "configOptions": shown}
 
 
 def _opening_to_v1(conn: ConnectionState, live: LiveSession, result: Json) -> Json:
@@ -104,7 +121,9 @@ def translator_to_v2(conn: ConnectionState, live: LiveSession) -> LiveToV2:
 def translator_to_v1(conn: ConnectionState, live: LiveSession) -> LiveToV1:
     """Return the translator of a session's updates for a version 1 client."""
     if live.to_v1 is None:
-        live.to_v1 = LiveToV1(with_booleans=conn.client.takes_booleans)
+        live.to_v1 = LiveToV1(
+            with_booleans=conn.client.takes_booleans, with_subagents=conn.client.takes_subagents
+        )
     return live.to_v1
 
 

@@ -19,10 +19,10 @@ def read_session_id(method: str, params: dict[str, Any]) -> str:
     """Return the session id of a request. Raises Refusal."""
     session_id = as_str(params.get("sessionId"))
     if not session_id:
-        raise invalid(method, "sessionId", params.get("sessionId"), "must be a session's id")
+        raise invalid(method, "sessionId", params.get("sessionId"), "must be a session id")
     if session_id != params["sessionId"]:
         # No session has such an id, because it cannot be stored.
-        raise invalid(method, "sessionId", params["sessionId"], "has half of a surrogate pair")
+        raise invalid(method, "sessionId", params["sessionId"], "contains half of a surrogate pair")
     return session_id
 
 
@@ -51,7 +51,7 @@ def check_folder(method: str, name: str, path: object) -> None:
     if not isinstance(path, str) or not path.startswith("/"):
         raise invalid(method, name, path, "must be an absolute path")
     if "\0" in path or as_str(path) != path:
-        raise invalid(method, name, path, "must be a path that there can be")
+        raise invalid(method, name, path, "must be a valid path")
 
 
 def rekindle_meta(params: dict[str, Any]) -> dict[str, Any]:
@@ -69,13 +69,13 @@ def invalid(method: str, name: str, value: object, what: str) -> Refusal:
 
 def unknown_session(session_id: str, reason: str = "") -> Refusal:
     """Return the refusal of a session that cannot be used."""
-    message = f"no session {session_id}" + (f": {reason}" if reason else "")
+    message = f"cannot use session {session_id}: {reason}" if reason else f"no session {session_id}"
     return Refusal(RESOURCE_NOT_FOUND, message, {"sessionId": session_id})
 
 
 def deleted_session(session_id: str) -> Refusal:
     """Return the refusal of a deleted session."""
-    return unknown_session(session_id, "it was deleted; `rekindle undelete` brings it back")
+    return unknown_session(session_id, "it was deleted; `rekindle undelete` restores it")
 
 
 def leased_session(session_id: str, holder: LeaseHolder, *, may_take_over: bool) -> Refusal:
@@ -85,14 +85,14 @@ def leased_session(session_id: str, holder: LeaseHolder, *, may_take_over: bool)
     session over since: opening it again moves it back.
     """
     remedy = (
-        "load or resume it again to move it back here"
+        "load or resume it again to use it here"
         if may_take_over
-        else "start rekindle with --takeover to move it here"
+        else "restart Rekindle with --takeover to use it here"
     )
     return Refusal(
         INVALID_REQUEST,
         f"this session is in use by process {holder.pid} on {holder.machine}: close it there, "
-        f"or fork it to go on beside it, or {remedy}",
+        f"fork it, or {remedy}",
         {"sessionId": session_id, "pid": holder.pid, "host": holder.machine},
     )
 
@@ -103,5 +103,5 @@ def refusal_of(reply: AgentReply, action: str) -> Refusal:
     code = error.get("code")
     message = as_str(error.get("message"))
     if not isinstance(code, int) or message is None:
-        return Refusal(INTERNAL_ERROR, f"the agent did not answer when asked to {action}")
+        return Refusal(INTERNAL_ERROR, f"the agent did not answer the request to {action}")
     return Refusal(code, message, error.get("data"))

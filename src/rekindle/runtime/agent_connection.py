@@ -90,7 +90,7 @@ class AgentConnection:
         )
 
 
-def start_thread(target: Callable[[], None]) -> Thread:
+def start_thread(target: Callable[[], object]) -> Thread:
     """Start a thread that does not keep the process alive."""
     thread = Thread(target=target, daemon=True)
     thread.start()

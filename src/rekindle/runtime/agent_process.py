@@ -5,7 +5,8 @@ import os
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import IO
 
 from rekindle.process import group
@@ -21,14 +22,22 @@ class AgentProcess:
     """A running agent. Its stderr is forwarded to ours, and the last lines of it are kept.
 
     `grace` is the number of seconds that it has to end by itself if Rekindle is killed.
+    `variables` are added to its environment.
     """
 
-    def __init__(self, command: tuple[str, ...], *, grace: float) -> None:
+    def __init__(
+        self,
+        command: tuple[str, ...],
+        *,
+        grace: float,
+        variables: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.command = command
         self.grace = grace
+        self.variables = variables
         self._guard = OrphanGuard(grace)
         try:
-            self._process = group.start(command, group.marked_environment())
+            self._process = group.start(command, {**group.marked_environment(), **variables})
         except BaseException:
             self._guard.dismiss()
             raise

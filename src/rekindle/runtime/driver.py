@@ -24,6 +24,7 @@ from rekindle.runtime.log import Log
 from rekindle.runtime.query_handler import QueryHandler
 from rekindle.runtime.recorder import Recorder
 from rekindle.runtime.transports.base import Outlet
+from rekindle.runtime.unused_sessions import UnusedSessions
 
 _MAX_JOINED_LINES = 64
 
@@ -31,8 +32,9 @@ _MAX_JOINED_LINES = 64
 class Driver:
     """One engine, the outlets of its peers, and its recorder.
 
-    `start_agent` starts the agent again when the engine asks for it. It is called with the lock
-    held, and returns None or the reason why the agent did not start. `on_wake` is called when the
+    `start_agent` starts the agent again when the engine asks for it. `switch_agent` ends the agent,
+    so that the next start runs another command. Both are called with the lock held, and return
+    None or the reason why they failed. `on_wake` is called when the
     engine wants a tick at another time than before.
     """
 
@@ -44,12 +46,14 @@ class Driver:
         *,
         holder: LeaseHolder,
         start_agent: Callable[[], str | None],
+        switch_agent: Callable[[tuple[str, ...]], str | None] = lambda _: "it is not possible here",
         on_wake: Callable[[], None] = lambda: None,
     ) -> None:
         self._engine = engine
         self._recorder = recorder
         self._log = log
-        self._queries = QueryHandler(recorder, holder, start_agent)
+        self._queries = QueryHandler(recorder, holder, start_agent, switch_agent)
+        self._unused = UnusedSessions(recorder, holder, log)
         self._on_wake = on_wake
         self._lock = Lock()
         self._outlets: dict[Peer, Outlet] = {}
@@ -69,6 +73,11 @@ class Driver:
             self._outlets[client] = outlet
             self._client_outlets = (*self._client_outlets, outlet)
         return client
+
+    def detach_client(self, client: Peer) -> None:
+        """Remove a client connection whose peer has left."""
+        with self._lock:
+            self._carry_out(self._engine.remove_client(client, self._now_us()))
 
     def attach_agent(self, outlet: Outlet) -> None:
         """Send the agent's messages to this outlet from now on.
@@ -96,9 +105,10 @@ class Driver:
                 step = self._engine.receive(peer, lines, self._now_us())
             except Exception as error:  # noqa: BLE001 - a fault of ours must not end a conversation
                 step = self._recover(error)
-                others = [other for other in self._outlets if (other == AGENT) != (peer == AGENT)]
-                for other in others:
-                    step.to(other).append(lines)
+                if peer == AGENT:
+                    step.to_clients = {it: [lines] for it in self._outlets if it != AGENT}
+                else:
+                    step.to_agent = [lines]
             self._carry_out(step, unterminated=None if is_terminated else peer)
             # Now, because the step may have started another agent.
             clients, agents = self._client_outlets, self._agent_outlets
@@ -128,10 +138,12 @@ class Driver:
         self.flush_in_background()
         return True
 
-    def purge_deleted(self) -> bool:
-        """Purge some sessions that were deleted long ago; return whether none is left."""
+    def clean_up(self) -> bool:
+        """Remove some sessions that are deleted or unused for long; return whether none is left."""
         with self._lock:
-            return self._recorder.purge_deleted(self._now_us())
+            now_us = self._now_us()
+            has_purged = self._recorder.purge_deleted(now_us)
+            return self._unused.forget_some(now_us) and has_purged
 
     def close(self) -> None:
         """Record the remaining changes, if possible, and close the store."""
@@ -189,7 +201,7 @@ class Driver:
         try:
             answer = self._queries.answer(pending.query)
         except Exception as error:  # noqa: BLE001 - a fault of ours must not end a conversation
-            answer = QueryFailed("a fault in Rekindle: its log tells more")
+            answer = QueryFailed("a bug in Rekindle: see its stderr and log")
             self._report_fault(error)
         try:
             return self._engine.answer(pending.flow, answer, self._now_us())
@@ -202,7 +214,7 @@ class Driver:
         return Step()
 
     def _report_fault(self, error: Exception) -> None:
-        self._log.report("a fault in Rekindle, please report it", quote=repr(error))
+        self._log.report("a bug in Rekindle, please report it", quote=repr(error))
         self._log.note("".join(traceback.format_tb(error.__traceback__)))
 
     def _now_us(self) -> int:

@@ -7,9 +7,12 @@ from rekindle.errors import SessionNotFound, StoreError
 from rekindle.model import LeaseHolder, LeaseResult, Session
 from rekindle.proxy.flow import (
     AcquireLease,
+    CompareArchiveStates,
     EraseSession,
     ExtendSession,
     GetAgentTraits,
+    GetForgottenIds,
+    GetLeaseHolder,
     GetSession,
     ListSessions,
     LoadTranscript,
@@ -20,58 +23,81 @@ from rekindle.proxy.flow import (
     ReleaseLease,
     SameFolder,
     StartAgent,
+    SwitchAgent,
+    WriteChanges,
 )
 from rekindle.runtime.recorder import Recorder
 from rekindle.store.base import Store
-from rekindle.transcript.reducer import fold
+from rekindle.transcript.reducer import Transcript, fold
+from rekindle.transcript.subagents import attach
+
+_OptionalQuery = (
+    LookupIds | GetForgottenIds | GetAgentTraits | ReleaseLease | EraseSession | ExtendSession
+)
+"""The queries that a failing store answers harmlessly."""
 
 
 class QueryHandler:
     """Answers the queries of one engine."""
 
     def __init__(
-        self, recorder: Recorder, holder: LeaseHolder, start_agent: Callable[[], str | None]
+        self,
+        recorder: Recorder,
+        holder: LeaseHolder,
+        start_agent: Callable[[], str | None],
+        switch_agent: Callable[[tuple[str, ...]], str | None] = lambda _: "it is not possible here",
     ) -> None:
         self._recorder = recorder
         self._holder = holder
         self._start_agent = start_agent
+        self._switch_agent = switch_agent
 
-    def answer(self, query: Query) -> object:
+    def answer(self, query: Query) -> object:  # noqa: PLR0911 - one for each kind of query
         """Return the answer to a query, or QueryFailed."""
         match query:
             case SameFolder():
                 return os.path.realpath(query.one) == os.path.realpath(query.other)
             case StartAgent():
                 return self._start_agent()
+            case SwitchAgent():
+                return self._switch_agent(query.command)
             case AcquireLease():
                 return self._acquire_lease(query)
-            case LookupIds() | GetAgentTraits() | ReleaseLease() | EraseSession() | ExtendSession():
+            case (
+                LookupIds()
+                | GetForgottenIds()
+                | GetAgentTraits()
+                | ReleaseLease()
+                | EraseSession()
+                | ExtendSession()
+            ):
                 return self._answer_if_possible(query)
-            case GetSession() | ListSessions() | LoadTranscript() | ReadEntries():
-                try:
-                    return self._recorder.ask(lambda store: _read(store, query))
-                except StoreError as error:
-                    return QueryFailed(f"the record cannot be read: {error}")
+            case WriteChanges():
+                action = "cannot record the change"
+            case _:
+                action = "cannot read the store"
+        try:
+            return self._recorder.ask(lambda store: _ask(store, query))
+        except StoreError as error:
+            return QueryFailed(f"{action}: {error}")
 
-    def _answer_if_possible(
-        self, query: LookupIds | GetAgentTraits | ReleaseLease | EraseSession | ExtendSession
-    ) -> object:
+    def _answer_if_possible(self, query: _OptionalQuery) -> object:
         """Return the answer, or a harmless one if the store fails: the conversation continues."""
         try:
             return self._recorder.ask(lambda store: self._apply(store, query))
         except StoreError:
+            if isinstance(query, GetForgottenIds):
+                return {}
             return frozenset[str]() if isinstance(query, LookupIds | GetAgentTraits) else None
 
-    def _apply(
-        self,
-        store: Store,
-        query: LookupIds | GetAgentTraits | ReleaseLease | EraseSession | ExtendSession,
-    ) -> object:
+    def _apply(self, store: Store, query: _OptionalQuery) -> object:
         match query:
             case ExtendSession():
                 return store.extend(query.session_id, query.after, query.changes)
             case LookupIds():
-                return store.known_ids(query.session_ids)
+                return store.known_ids(query.session_ids, recorded_only=query.recorded_only)
+            case GetForgottenIds():
+                return store.forgotten_ids(query.session_ids)
             case GetAgentTraits():
                 return store.agent_traits(query.release)
             case ReleaseLease():
@@ -96,20 +122,49 @@ class QueryHandler:
             return LeaseResult(holder=None if query.may_take_over else other)
 
 
-def _read(store: Store, query: GetSession | ListSessions | LoadTranscript | ReadEntries) -> object:
+def _ask(
+    store: Store,
+    query: GetSession
+    | GetLeaseHolder
+    | ListSessions
+    | CompareArchiveStates
+    | LoadTranscript
+    | ReadEntries
+    | WriteChanges,
+) -> object:
     match query:
-        case GetSession():
-            return _session_or_none(store, query.session_id)
+        case WriteChanges():
+            return store.write(query.changes, sync=True)
+        case GetSession() | GetLeaseHolder():
+            return _look_up(store, query)
+        case CompareArchiveStates():
+            return store.archive_differences(query.states)
         case ListSessions():
             return store.sessions(query.page)
         case LoadTranscript():
-            return fold(store.read(query.session_id))
+            return _load_transcript(store, query.session_id)
         case ReadEntries():
             return list(store.read(query.session_id, after=query.after))
 
 
-def _session_or_none(store: Store, session_id: str) -> Session | None:
+def _load_transcript(store: Store, session_id: str) -> Transcript:
+    """Return a session's transcript, with the conversations of its sub-agents."""
+
+    def read(record_id: str) -> Transcript | None:
+        try:
+            return fold(store.read(record_id))
+        except SessionNotFound:
+            return None
+
+    transcript = fold(store.read(session_id))
+    attach(transcript, session_id, read)
+    return transcript
+
+
+def _look_up(store: Store, query: GetSession | GetLeaseHolder) -> Session | LeaseHolder | None:
     try:
-        return store.session(session_id)
+        if isinstance(query, GetSession):
+            return store.session(query.session_id)
+        return store.lease_holder(query.session_id)
     except SessionNotFound:
         return None

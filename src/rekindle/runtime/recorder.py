@@ -93,8 +93,8 @@ class Recorder:
             self.catch_up()
         if self._is_failing or self._store is None:
             is_recovering = self._recovery is not None
-            when = "until what can be read of it is saved" if is_recovering else "at the moment"
-            raise StoreUnavailable(f"the store does not work {when}")
+            state = "is being recovered" if is_recovering else "is not available at the moment"
+            raise StoreUnavailable(f"the store {state}")
         return self._store
 
     def purge_deleted(self, now_us: int) -> bool:
@@ -169,7 +169,7 @@ class Recorder:
         try:
             store.close()
         except StoreError as error:
-            self._log.note(f"closing the store: {error}")
+            self._log.note(f"could not close the store: {error}")
 
     def _try(self, action: Callable[[], object]) -> bool:
         try:
@@ -177,7 +177,7 @@ class Recorder:
         except StoreError as error:
             self._fail(error)
         except Exception as error:  # noqa: BLE001 - a bug must not end a conversation
-            self._fail(StoreError(f"a fault in Rekindle, please report it: {error!r}"))
+            self._fail(StoreError(f"a bug in Rekindle, please report it: {error!r}"))
         else:
             return True
         return False
@@ -188,7 +188,7 @@ class Recorder:
             self._log.note(f"still not recording: {error}")
         else:
             self._is_failing = True
-            self._log.report(f"not recording: {error}. The conversation goes on")
+            self._log.report(f"not recording: {error}. The conversation continues")
         self._retry_at = time.monotonic() + self._pause
         if isinstance(error, StoreDamaged):
             self._start_recovery()
@@ -205,7 +205,7 @@ class Recorder:
         except StoreError as error:
             self._log.note(f"could not recover the damaged store: {error}")
         except Exception as error:  # noqa: BLE001 - a bug must not end a conversation
-            self._log.report("a fault in Rekindle, please report it", quote=repr(error))
+            self._log.report("a bug in Rekindle, please report it", quote=repr(error))
         else:
             if result is not None:
                 self._recoveries += 1

@@ -10,7 +10,9 @@ signal, or a client that is gone, ends this wait.
 """
 
 import time
+from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
+from shutil import which
 
 from rekindle.errors import EndlessLine, RekindleError
 from rekindle.model import LeaseHolder
@@ -35,7 +37,7 @@ _POLL_SECONDS = 0.05
 class StdioProxy:
     """Connects a client on our standard streams with one agent, until the client leaves."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one collaborator each
         self,
         process: AgentProcess,
         engine: Engine,
@@ -43,8 +45,12 @@ class StdioProxy:
         log: Log,
         *,
         holder: LeaseHolder,
+        variables_for: Callable[[tuple[str, ...]], Mapping[str, str]] = lambda _: {},
     ) -> None:
         self._log = log
+        self._variables_for = variables_for
+        self._next_command: tuple[str, ...] | None = None
+        """The command of another agent, which replaces the present one."""
         self._events: SimpleQueue[None] = SimpleQueue()
         """Wakes the main thread."""
         self._has_client_sent = False
@@ -58,6 +64,7 @@ class StdioProxy:
             log,
             holder=holder,
             start_agent=self._restart_agent,
+            switch_agent=self._switch_agent,
             on_wake=lambda: self._events.put(None),
         )
         self._client = self._driver.attach_client(self._client_transport.writer)
@@ -70,6 +77,8 @@ class StdioProxy:
         self._agent.start(self._receive_from_agent, self._agent_event)
         start_thread(self._read_client)
         self._supervise(grace)
+        # Before the remaining output is written: a client that does not read may kill us meanwhile.
+        self._driver.detach_client(self._client)
         self._drain_client()
         self._driver.close()
         return self._agent.status[0]
@@ -82,7 +91,7 @@ class StdioProxy:
                 self._driver.receive(self._client, lines, is_terminated=is_terminated)
                 self._has_client_sent = True
         except EndlessLine as error:
-            self._log.report(f"the client sent {error}: it is not listened to any more")
+            self._log.report(f"the client sent {error}: Rekindle reads no more from it")
         finally:
             with self._driver.exclusive():
                 self._has_client_left = True
@@ -97,18 +106,36 @@ class StdioProxy:
     def _restart_agent(self) -> str | None:
         """Start the agent again; return why it did not start. Called with the lock held."""
         if not self._agent.has_exited:
-            return "it still runs"
+            return "it is still running"
         try:
             former = self._agent.process
-            process = AgentProcess(former.command, grace=former.grace)
+            command, variables = former.command, former.variables
+            if self._next_command is not None:
+                command, variables = self._next_command, self._variables_for(self._next_command)
+            process = AgentProcess(command, grace=former.grace, variables=variables)
         except RekindleError as error:
             return str(error)
-        self._log.note(f"started the agent again: {process.pid}")
+        self._log.note(f"restarted the agent: {process.pid}")
         self._agent = AgentConnection(process)
         self._driver.attach_agent(self._agent.writer)
         self._agent.start(self._receive_from_agent, self._agent_event)
         if self._has_client_left:
             process.close_stdin()
+        return None
+
+    def _switch_agent(self, command: tuple[str, ...]) -> str | None:
+        """End the agent; the next start runs `command`. Called with the lock held."""
+        if which(command[0]) is None:
+            return f"command not found: {command[0]}"
+        self._next_command = command
+        agent = self._agent
+        self._log.note(f"switching to another agent: {command[0]}")
+
+        def end() -> None:
+            agent.process.end(TERMINATE_TIMEOUT)
+
+        if not agent.has_exited:
+            start_thread(end)
         return None
 
     def _agent_event(self, agent: AgentConnection) -> None:
@@ -127,9 +154,9 @@ class StdioProxy:
         if agent.drain(is_busy):
             self._log.note("ended processes that the agent had left running")
         if agent.failure:
-            self._log.report(f"the agent sent {agent.failure}: it was ended")
+            self._log.report(f"the agent sent {agent.failure}: Rekindle ended it")
         code, signal_name = agent.status
-        self._log.note(f"the agent ended with {signal_name or code}")
+        self._log.note(f"the agent exited with {signal_name or code}")
         self._driver.agent_exited(agent.exit())
         agent.close()
         self._driver.flush_in_background()
@@ -140,7 +167,7 @@ class StdioProxy:
         """Handle exits and deadlines until there is nothing more to wait for."""
         buried: AgentConnection | None = None
         deadline: Deadline | None = None
-        has_purged = False
+        is_clean = False
         while True:
             agent = self._agent
             if agent.has_exited and agent is not buried:
@@ -155,8 +182,8 @@ class StdioProxy:
                 deadline = self._end_if_overdue(agent, deadline, grace, is_ending=is_ending)
             if self._wait_for_event(deadline):
                 continue
-            if not has_purged:
-                has_purged = self._driver.purge_deleted()
+            if not is_clean:
+                is_clean = self._driver.clean_up()
 
     def _wait_for_first_message(self) -> None:
         """Give a client that has sent nothing yet the time to learn why its agent has ended."""
@@ -185,7 +212,7 @@ class StdioProxy:
             deadline = Deadline(0)
         if not deadline.has_passed:
             return deadline
-        self._log.note("the agent did not exit by itself")
+        self._log.note("ended the agent, which did not exit in time")
         agent.process.end(TERMINATE_TIMEOUT)
         return Deadline(TERMINATE_TIMEOUT)
 

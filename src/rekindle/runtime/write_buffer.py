@@ -91,8 +91,8 @@ class WriteBuffer:
         # The store counts the changes that it applies, so a gap among them must not grow.
         self._gaps.clear()
         for reason in store.apply_pending(token, self._changes(), timeout=timeout):
-            self._log.report("one entry cannot be recorded", quote=reason)
-        self._log.note(f"caught up with {self._count} changes")
+            self._log.report("could not record one entry", quote=reason)
+        self._log.note(f"recorded {self._count} waiting changes")
         try:
             self._remove_file()
         except OSError as error:
@@ -154,7 +154,7 @@ class WriteBuffer:
             if self._file is None:
                 return False
             for reason in self._file.add(changes):
-                self._log.report("one entry cannot be recorded", quote=reason)
+                self._log.report("could not record one entry", quote=reason)
         except (OSError, StoreError) as error:
             self._log.note(f"changes wait in memory only: {error}")
             return False

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from rekindle.configuration.location import existing_configuration_path
 from rekindle.errors import UsageError
 
 if TYPE_CHECKING:
@@ -84,20 +85,45 @@ def _kind(scheme: str) -> StoreKind:
     try:
         return _BACKENDS[scheme]
     except KeyError:
-        raise UsageError(f"unknown kind of store {scheme!r}: give {address_help()}") from None
+        raise UsageError(f"unknown kind of store {scheme!r}; use {address_help()}") from None
 
 
 def _parse_path(text: str) -> StoreAddress:
     if not text:
-        raise UsageError(f"the store's address has no path: give {address_help()}")
+        raise UsageError(f"the store's address has no path; use {address_help()}")
     try:
         return path_address(Path(text).expanduser().absolute())
     except (RuntimeError, OSError) as error:
-        raise UsageError(f"the store's path {text} leads nowhere: {error}") from error
+        raise UsageError(f"the store's path {text} is not valid: {error}") from error
 
 
 def default_address() -> StoreAddress:
-    """Return the address of the user's store, used when no other is named."""
+    """Return the address of the user's store, used when no other is named.
+
+    Raises UsageError if the configuration file has a malformed address.
+    """
+    configured = configured_address()
+    return platform_address() if configured is None else configured
+
+
+def configured_address() -> StoreAddress | None:
+    """Return the address that the configuration file has, if any. Raises UsageError."""
+    if existing_configuration_path() is None:
+        return None
+    from rekindle.configuration.file import load_configuration  # noqa: PLC0415 - seldom needed
+
+    configuration = load_configuration()
+    text = configuration.values.get("store") if configuration else None
+    if configuration is None or text is None:
+        return None
+    try:
+        return parse_address(text)
+    except UsageError as error:
+        raise UsageError(f"{configuration.path}: `store`: {error}") from error
+
+
+def platform_address() -> StoreAddress:
+    """Return the address of the user's store if nothing is configured."""
     import platformdirs  # noqa: PLC0415 - 30 ms, and only where no store is named
 
     return path_address(platformdirs.user_data_path("rekindle", appauthor=False) / "sessions.db")
@@ -137,7 +163,9 @@ def open_search_index(address: StoreAddress, *, rebuild: bool = False) -> "Searc
 
     backend = backend_for(address)
     if not isinstance(backend, SearchBackend):
-        raise UsageError(f"the store {address} cannot be searched")
+        raise UsageError(
+            f"the store {address} has no search index; use another kind of store to search"
+        )
     return backend.open_index(rebuild=rebuild)
 
 
@@ -147,7 +175,7 @@ def maintenance_for(address: StoreAddress) -> "MaintenanceBackend":
 
     backend = backend_for(address)
     if not isinstance(backend, MaintenanceBackend):
-        raise UsageError(f"the store {address} cannot be diagnosed from here")
+        raise UsageError(f"the store {address} has no diagnosis; use the tools of its database")
     return backend
 
 
@@ -165,7 +193,7 @@ def is_store_file(path: Path) -> bool:
 def _parse_sqlite(rest: str) -> StoreAddress:
     # As in other tools: three slashes before a relative path, four before an absolute one.
     if not rest.startswith("/"):
-        raise UsageError(f"sqlite://{rest} has too few slashes: give {address_help()}")
+        raise UsageError(f"sqlite://{rest} has too few slashes; use {address_help()}")
     path = rest.removeprefix("/")
     _check_relative_path(path)
     return _parse_path(path)
@@ -177,8 +205,8 @@ def _check_relative_path(path: str) -> None:
     has_parents = len(relative.parts) > 1
     if has_parents and not relative.parent.is_dir() and absolute.parent.is_dir():
         raise UsageError(
-            f"sqlite:///{path} is a path from the current folder, where there is no folder"
-            f" {relative.parent}: sqlite:///{absolute} is the absolute one"
+            f"sqlite:///{path} is relative to the current folder, which has no folder"
+            f" {relative.parent}; for the absolute path, use sqlite:///{absolute}"
         )
 
 

@@ -42,6 +42,8 @@ class ImportedSession(Struct, frozen=True):
     is_deleted: bool = False
 
 
+KEPT_FORGOTTEN_US = 30 * 24 * 3600 * 1_000_000
+"""How long a store remembers the agent's ids of forgotten sessions."""
 MAX_PREFIX_MATCHES = 100
 """The number of sessions that `Store.find` compares."""
 _SUFFIX_MARKS = (".", "~")
@@ -90,6 +92,13 @@ class ReadableStore(Protocol):
         A purged session is found by its whole id only. Sub-agents and branches, whose ids start
         with the id of their session, do not make it ambiguous.
         Raises SessionNotFound, SessionAmbiguous.
+        """
+        ...
+
+    def subagents(self, *session_ids: str) -> list[Session]:
+        """Return the sessions of the sub-agents of these sessions, and of theirs.
+
+        Ordered by time of creation. Deleted ones are included (`Session.is_subagent`).
         """
         ...
 
@@ -142,14 +151,18 @@ class Store(ReadableStore, Protocol):
 
         - EntryBatch: appends its lines as entries. They get the next seqs of the session, which
           start at 1 and have no gaps. Kinds in ACTIVITY move `updated_us` forward, never back.
-        - Opened: sets the fields that are not None, and undeletes a deleted session.
+        - Opened: sets the fields that are not None, and undeletes a deleted session, with the
+          sub-agents that were deleted with it.
         - Titled: sets or removes the title of one source. The user's title outranks the agent's,
           and the agent's outranks one made from a prompt. The first title made from a prompt
           stays; the other sources replace theirs.
         - Counted: adds to `turns` and `messages`. A write has it together with the entries that it
-          counts, or with the fork, because an uncertain write is recognised by those.
-        - Deleted: the session is not listed by default.
+          counts, or with the fork, because an uncertain write is recognised by those. A rewind
+          subtracts. Fewer turns set `saved_turns` to 0: the agent may still have the others.
+        - Deleted: the session is not listed by default. Its sub-agents are deleted with it.
         - Archived: likewise; with False it is listed again. Archiving again keeps the first time.
+        - AgentArchived: sets `is_archived_by_agent`. Opened with another `agent_session_id` sets it
+          to False.
         - Forked: creates a session with the parent's entries up to `until_seq`, its agent, folder
           and titles. The parent does not change. Raises SessionNotFound.
         - Imported: sets the origin.
@@ -158,9 +171,11 @@ class Store(ReadableStore, Protocol):
         - AgentSaved: sets `saved_turns` to `turns`. Opened with another `agent_session_id` sets it
           to 0.
         - AgentObserved: adds a trait to a release of an agent.
+        - Forgotten: removes a session if `Session.is_unused` is true, and does nothing otherwise.
+          With `hides_agents`, the agent's ids of it are remembered (see `forgotten_ids`).
 
-        A change to an unknown session creates it. Deleted, Archived, AgentSaved and AgentObserved
-        create no session.
+        A change to an unknown session creates it. Deleted, Archived, AgentArchived, AgentSaved,
+        AgentObserved and Forgotten create no session.
         """
         ...
 
@@ -229,10 +244,29 @@ class Store(ReadableStore, Protocol):
         """Return the traits that AgentObserved has recorded for a release of an agent."""
         ...
 
-    def known_ids(self, session_ids: Sequence[str]) -> set[str]:
+    def known_ids(self, session_ids: Sequence[str], *, recorded_only: bool = False) -> set[str]:
         """Return the ids that belong to a session, deleted or not: its own or its agent's.
 
-        The agent's ids are those of Opened, current and former.
+        The agent's ids are those of Opened, current and former. With `recorded_only`, sessions for
+        which `Session.is_blank` is true do not count.
+        """
+        ...
+
+    def forgotten_ids(self, agent_session_ids: Sequence[str]) -> dict[str, int]:
+        """Return the `Forgotten.at_us` of sessions that an agent knew by these ids.
+
+        The agent's ids are those of Opened, current and former. Only sessions count that Forgotten
+        has removed with `hides_agents`. An id is remembered for KEPT_FORGOTTEN_US; later calls of
+        `write` may drop it.
+        """
+        ...
+
+    def archive_differences(self, states: Mapping[str, bool]) -> list[Session]:
+        """Return the sessions whose `is_archived_by_agent` differs from the agent's own state.
+
+        `states` has that state by the current id of the agent. If several sessions have the same
+        id, the last created session counts. Sessions that are deleted or that no client has
+        opened are left out.
         """
         ...
 
@@ -282,16 +316,29 @@ class Store(ReadableStore, Protocol):
         """
         ...
 
+    def unused_sessions(
+        self, before_us: int, *, after: tuple[int, str] = (0, ""), limit: int = -1
+    ) -> list[Session]:
+        """Return the sessions with `is_unused` that were created before this time.
+
+        Ordered by `(created_us, id)`, from the first one behind `after`. Sessions whose lease is
+        held by a live process are left out. A negative `limit` means no limit.
+        """
+        ...
+
     def purge(self, *session_ids: str) -> None:
         """Remove everything about deleted sessions except the fact that they were deleted.
 
         The tombstone keeps an agent's own list from bringing a session back. Sessions that are not
-        deleted do not change.
+        deleted do not change. Deleted sub-agents of a purged session are purged with it.
         """
         ...
 
     def erase(self, session_id: str) -> None:
-        """Remove a session without a tombstone. Does nothing if it does not exist."""
+        """Remove a session and its sub-agents without a tombstone.
+
+        Does nothing if it does not exist.
+        """
         ...
 
 

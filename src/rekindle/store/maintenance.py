@@ -48,7 +48,7 @@ class SpaceManager(Protocol):
 def space_manager(store: Store) -> SpaceManager:
     """Return the store as a SpaceManager. Raises UsageError if it does not manage its space."""
     if not isinstance(store, SpaceManager):
-        raise UsageError("this kind of store manages its disk space by itself")
+        raise UsageError("this kind of store manages its disk space itself; there is nothing to do")
     return store
 
 
@@ -68,16 +68,16 @@ class RecoveryReport(Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def text(self) -> str:
         """The report as a sentence for the user."""
-        where = f"the damaged store was set aside as {self.path}"
+        where = f"the damaged store was renamed to {self.path}"
         if not self.is_finished:
-            return f"{where}; what was saved of it is not known"
+            return f"{where}; the recovery did not finish"
         if not self.sessions_saved + self.sessions_lost + self.entries_lost:
-            return f"{where}: nothing in it could be read"
+            return f"{where}: no session could be read"
         saved = _counts(self.sessions_saved, self.entries_saved)
         if not self.sessions_lost + self.entries_lost:
-            return f"{where}: {saved} were saved, and nothing is known to be lost"
+            return f"{where}: {saved} were recovered, and no loss is known"
         lost = _counts(self.sessions_lost, self.entries_lost)
-        return f"{where}: {saved} were saved; {lost} were lost, as far as can be known"
+        return f"{where}: {saved} were recovered; at least {lost} were lost"
 
 
 def _counts(sessions: int, entries: int) -> str:

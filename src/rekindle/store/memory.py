@@ -1,6 +1,6 @@
 """A store in memory: for tests, and as a readable implementation of the contract."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from threading import RLock
 from typing import Self
 
@@ -11,6 +11,7 @@ from rekindle.errors import SessionAmbiguous, SessionNotFound
 from rekindle.model import (
     ACTIVITY,
     UNKNOWN_TO_AGENT,
+    AgentArchived,
     AgentIdentity,
     AgentObserved,
     AgentSaved,
@@ -21,6 +22,7 @@ from rekindle.model import (
     Deleted,
     Entry,
     EntryBatch,
+    Forgotten,
     Forked,
     Imported,
     Kind,
@@ -29,6 +31,7 @@ from rekindle.model import (
     Opened,
     Overview,
     Page,
+    RareChange,
     Session,
     SessionStatus,
     SessionTotals,
@@ -37,6 +40,7 @@ from rekindle.model import (
     Truncated,
 )
 from rekindle.store.base import (
+    KEPT_FORGOTTEN_US,
     ImportedSession,
     PendingChange,
     StoreHooks,
@@ -67,6 +71,8 @@ class MemoryStore:
         """The number of pending changes that were applied, by token."""
         self._traits: set[tuple[str, AgentTrait]] = set()
         """Releases of agents, each with one trait."""
+        self._forgotten: dict[str, int] = {}
+        """The times of forgotten sessions, by the agent's id."""
 
     def write(
         self,
@@ -182,12 +188,13 @@ class MemoryStore:
         with self._lock:
             return dict(self._get(session_id).titles)
 
-    def known_ids(self, session_ids: Sequence[str]) -> set[str]:
+    def known_ids(self, session_ids: Sequence[str], *, recorded_only: bool = False) -> set[str]:
         """Return the ids that belong to a session."""
         with self._lock:
-            known = {r.session.agent_session_id for r in self._records.values()}
-            known = known.union(*(r.former_agent_ids for r in self._records.values()))
-            return (known | self._records.keys()) & set(session_ids)
+            records = self._records.values()
+            counted = [r for r in records if not (recorded_only and r.session.is_blank)]
+            known = {id_ for r in counted for id_ in (r.session.id, r.session.agent_session_id)}
+            return known.union(*(r.former_agent_ids for r in counted)) & set(session_ids)
 
     def find_by_agent_id(self, agent_session_id: str) -> str | None:
         """Return the session that an agent knows by this id."""
@@ -209,6 +216,24 @@ class MemoryStore:
         """Return the traits of a release of an agent."""
         with self._lock:
             return frozenset(trait for name, trait in self._traits if name == release)
+
+    def forgotten_ids(self, agent_session_ids: Sequence[str]) -> dict[str, int]:
+        """Return the times of forgotten sessions."""
+        with self._lock:
+            return {i: self._forgotten[i] for i in agent_session_ids if i in self._forgotten}
+
+    def archive_differences(self, states: Mapping[str, bool]) -> list[Session]:
+        """Return the sessions whose archive state differs from the agent's own."""
+        with self._lock:
+            sessions = [record.session for record in self._records.values()]
+        newest = {session.agent_session_id: session for session in sessions}
+        return [
+            session
+            for session in newest.values()
+            if states.get(session.agent_session_id) == (not session.is_archived_by_agent)
+            and session.deleted_us is None
+            and not session.is_unopened
+        ]
 
     def imported(self) -> Iterator[ImportedSession]:
         """Yield the sessions that have an origin."""
@@ -262,13 +287,39 @@ class MemoryStore:
             return SessionStatus.IDLE
         return SessionStatus.INTERRUPTED
 
+    def unused_sessions(
+        self, before_us: int, *, after: tuple[int, str] = (0, ""), limit: int = -1
+    ) -> list[Session]:
+        """Return the sessions that no client has used."""
+        with self._lock:
+            keys = {
+                (record.session.created_us, id_)
+                for id_, record in self._records.items()
+                if record.session.is_unused and id_ not in self._holders
+            }
+            found = sorted(key for key in keys if after < key < (before_us, ""))
+            shown = found if limit < 0 else found[:limit]
+            return [self._records[session_id].session for _, session_id in shown]
+
+    def subagents(self, *session_ids: str) -> list[Session]:
+        """Return the sub-agents of sessions."""
+        with self._lock:
+            every = [record.session for record in self._records.values()]
+            owners, found = set(session_ids), dict[str, Session]()
+            while owners:
+                children = [it for it in every if it.is_subagent and it.parent_id in owners]
+                owners = {it.id for it in children} - found.keys()
+                found |= {it.id: it for it in children}
+            return sorted(found.values(), key=lambda it: (it.created_us, it.id))
+
     def purge(self, *session_ids: str) -> None:
         """Purge deleted sessions, but keep their tombstones."""
         with self._lock:
-            for session_id in session_ids:
-                record = self._records.get(session_id)
-                if record is not None and record.session.deleted_us is not None:
-                    self._purge(record.session)
+            known = [self._records[it].session for it in session_ids if it in self._records]
+            deleted = [it for it in known if it.deleted_us is not None]
+            subagents = self.subagents(*(it.id for it in deleted))
+            for session in (*deleted, *(it for it in subagents if it.deleted_us is not None)):
+                self._purge(session)
 
     def scrub(self, tick: Callable[[], object]) -> None:
         """Do nothing: there are no files."""
@@ -331,11 +382,17 @@ class MemoryStore:
         yield 1.0
 
     def erase(self, session_id: str) -> None:
-        """Remove a session."""
+        """Remove a session and its sub-agents."""
         with self._lock:
-            self._records.pop(session_id, None)
-            self._holders.pop(session_id, None)
-            self._last_holders.pop(session_id, None)
+            if session_id not in self._records:
+                return
+            for id_ in (session_id, *(it.id for it in self.subagents(session_id))):
+                self._remove(id_)
+
+    def _remove(self, session_id: str) -> None:
+        self._records.pop(session_id, None)
+        self._holders.pop(session_id, None)
+        self._last_holders.pop(session_id, None)
 
     def continue_from(self, former: Self) -> None:
         """Do nothing: sessions end with the instance that has them."""
@@ -359,7 +416,9 @@ class MemoryStore:
             case EntryBatch():
                 self._append(self._get_or_create(change.session_id, change.at_us), change)
             case Opened():
-                self._open(self._get_or_create(change.session_id, change.at_us), change)
+                record = self._get_or_create(change.session_id, change.at_us)
+                self._mark_subagents(record.session, None)
+                self._open(record, change)
             case Titled():
                 self._title(self._get_or_create(change.session_id, change.at_us), change)
             case Counted():
@@ -367,11 +426,10 @@ class MemoryStore:
             case _:
                 self._apply_rare(change)
 
-    def _apply_rare(
-        self,
-        change: Forked | Deleted | Archived | Imported | Truncated | AgentSaved | AgentObserved,
-    ) -> None:
+    def _apply_rare(self, change: RareChange) -> None:
         match change:
+            case Forgotten():
+                self._forget(change)
             case Forked():
                 self._fork(change)
             case Imported():
@@ -386,7 +444,16 @@ class MemoryStore:
             case _:
                 record = self._records.get(change.session_id)
                 if record:
+                    if isinstance(change, Deleted):
+                        self._mark_subagents(replace(record.session, deleted_us=None), change.at_us)
                     record.session = _mark(record.session, change)
+
+    def _mark_subagents(self, parent: Session, deleted_us: int | None) -> None:
+        """Delete or undelete the sub-agents that are in the same state as their session."""
+        if parent.deleted_us != deleted_us:
+            for it in self.subagents(parent.id):
+                if it.deleted_us == parent.deleted_us:
+                    self._records[it.id].session = replace(it, deleted_us=deleted_us)
 
     def _fork(self, forked: Forked) -> None:
         parent = self._get(forked.parent_id)
@@ -404,6 +471,19 @@ class MemoryStore:
             parent_id=forked.parent_id,
             last_seq=len(entries),
         )
+
+    def _forget(self, forgotten: Forgotten) -> None:
+        record = self._records.get(forgotten.session_id)
+        if record is None or not record.session.is_unused:
+            return
+        if forgotten.hides_agents:
+            oldest_us = forgotten.at_us - KEPT_FORGOTTEN_US
+            agent_ids = record.former_agent_ids | {record.session.agent_session_id}
+            kept = {id_: at_us for id_, at_us in self._forgotten.items() if at_us >= oldest_us}
+            agents = dict.fromkeys(agent_ids - {UNKNOWN_TO_AGENT}, forgotten.at_us)
+            self._forgotten = kept | agents
+        # Only the session itself is known to be unused.
+        self._remove(forgotten.session_id)
 
     def _get_or_create(self, session_id: str, at_us: int) -> _Record:
         record = self._records.get(session_id)
@@ -444,7 +524,7 @@ class MemoryStore:
         if was not in {UNKNOWN_TO_AGENT, record.session.agent_session_id}:
             record.former_agent_ids.add(was)
         if was != record.session.agent_session_id:
-            record.session = replace(record.session, saved_turns=0)
+            record.session = replace(record.session, saved_turns=0, is_archived_by_agent=False)
 
     @staticmethod
     def _count(record: _Record, counted: Counted) -> None:
@@ -453,6 +533,7 @@ class MemoryStore:
             session,
             turns=session.turns + counted.turns,
             messages=session.messages + counted.messages,
+            saved_turns=session.saved_turns if counted.turns >= 0 else 0,
         )
 
     @staticmethod
@@ -503,8 +584,14 @@ def _matches(session: Session, page: Page) -> bool:
         and (page.with_archived or page.archived or session.archived_us is None)
         and (not page.archived or session.archived_us is not None)
         and page.deleted is (session.deleted_us is not None)
-        and (page.with_unopened or not session.is_unopened)
+        and (
+            page.with_unopened
+            or page.placeholders
+            or not session.is_unopened
+            or (page.with_subagents and session.is_subagent)
+        )
         and (session.turns > 0 or not page.prompted)
+        and (session.is_placeholder or not page.placeholders)
     )
 
 
@@ -533,7 +620,7 @@ def _sum(sessions: list[Session]) -> SessionTotals:
     )
 
 
-def _mark(session: Session, change: Deleted | Archived | AgentSaved) -> Session:
+def _mark(session: Session, change: Deleted | Archived | AgentArchived | AgentSaved) -> Session:
     """Return a session after a change of one of its marks."""
     match change:
         case Deleted():
@@ -541,5 +628,7 @@ def _mark(session: Session, change: Deleted | Archived | AgentSaved) -> Session:
         case Archived():
             since_us = session.archived_us or change.at_us
             return replace(session, archived_us=since_us if change.is_archived else None)
+        case AgentArchived():
+            return replace(session, is_archived_by_agent=change.is_archived)
         case AgentSaved():
             return replace(session, saved_turns=session.turns)

@@ -30,7 +30,7 @@ def parse(typed: str) -> list[Term]:
     terms = [term for match in _TERM.finditer(typed) if (term := _term(match)) is not None]
     if not typed.strip() or (terms and all(term.is_excluded for term in terms)):
         raise UsageError(
-            'nothing to look for: give a word, a "phrase", or the beginning of a word and a star'
+            'no words to search for; type a word, a "phrase", or the beginning of a word and *'
         )
     return terms
 

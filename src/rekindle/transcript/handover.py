@@ -10,27 +10,24 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from rekindle.transcript.model import PlanItem, Terminals, TranscriptTurn, shorten_middle
-from rekindle.transcript.preface import END, user_words, without_end
+from rekindle.transcript.preface import ADVICE, END, user_words, without_end
 from rekindle.transcript.reducer import Transcript
 
 BUDGET = 40_000
 
-_OPENING = """\
-This conversation was continued in a new process, and you have no memory of it. Below is
-the record of what was said and done before, for your information. Go on from there: the
-user's next message follows after it. Do not answer the record itself."""
-_REMINDER = """\
-The last turn of this conversation was cut off before it ended, and you may not remember it.
-Below is the record of it, for your information. The user's next message follows after it. Do
-not answer the record itself."""
-_UNSAVED = """\
-The last turns of this conversation may not have been saved, and you may not remember them.
-Below is the record of them, for your information. The user's next message follows after it. Do
-not answer the record itself."""
-_MISSING = """\
-Your copy of this conversation lacks the turns below, which took place before you were restarted.
-This is the record of them, for your information. The user's next message follows after it. Do
-not answer the record itself."""
+_OPENING = f"""\
+This conversation continues in a new process, and you do not remember it. The history is below.
+Continue from there with the user's next message, which follows the history.
+{ADVICE}"""
+_REMINDER = f"""\
+The last turn of this conversation was interrupted, and you may not remember it. It is repeated
+below. The user's next message follows it. {ADVICE}"""
+_UNSAVED = f"""\
+The last turns of this conversation may not have been saved, and you may not remember them. They
+are repeated below. The user's next message follows them. {ADVICE}"""
+_MISSING = f"""\
+Some turns of this conversation are missing from your memory, because you were restarted. They are
+repeated below. The user's next message follows them. {ADVICE}"""
 _ROOM_FOR_REMARKS = 100
 
 
@@ -42,7 +39,7 @@ def handover_text(transcript: Transcript, budget: int = BUDGET) -> str:
     parts = [first]
     left_out = len(transcript.turns) - len(kept) - 1
     if left_out > 0:
-        parts.append(f"[{left_out} {'turn is' if left_out == 1 else 'turns are'} left out here]")
+        parts.append(f"[{left_out} {'turn' if left_out == 1 else 'turns'} omitted]")
     parts += kept
     parts.append(plan)
     return _framed(_OPENING, "\n\n".join(part for part in parts if part), budget)
@@ -134,7 +131,7 @@ def _latest(transcript: Transcript, room: int) -> list[str]:
 def _turn(turn: TranscriptTurn, terminals: Terminals) -> str:
     lines = [line for item in turn.items for line in item.handover_lines(terminals)]
     if turn.was_cut_off:
-        lines.append("[this turn was cut off]")
+        lines.append("[this turn was interrupted]")
     elif turn.error is not None:
         lines.append(f"[this turn failed: {turn.error.get('message', '')}]")
     elif turn.stop_reason not in {None, "end_turn"}:
@@ -146,4 +143,4 @@ def _open_plan(transcript: Transcript) -> str:
     items = (item for turn in transcript.turns for item in turn.items)
     plans = [item for item in items if isinstance(item, PlanItem)]
     lines = plans[-1].open_steps() if plans else []
-    return "\n".join(["The plan, as it stands:", *lines]) if lines else ""
+    return "\n".join(["Current plan:", *lines]) if lines else ""

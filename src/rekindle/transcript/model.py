@@ -27,7 +27,7 @@ Terminals = Mapping[str, Terminal]
 MAX_TEXT = 48 * 1024
 """The longest text of a replayed update, in characters: clients limit the length of a line."""
 HANDOVER_NOTICE = (
-    "[Rekindle: the agent does not remember this session, so it was told the record.]\n\n"
+    "[Rekindle: the agent had lost this session, so Rekindle sent it the history.]\n\n"
 )
 _UNFINISHED = ("pending", "in_progress")
 _CHUNKS_PER_PASSAGE = 128
@@ -198,16 +198,21 @@ class TranscriptMessage(TranscriptItem, kw_only=True):
             # An empty user message still begins a turn.
             yield {**update, "content": {"type": "text", "text": ""}, **meta}
 
+    def split(self, max_text: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return the content blocks of a first update, and of the chunks that follow it."""
+        first: list[dict[str, Any]] = []
+        rest: list[dict[str, Any]] = []
+        size = 0
+        for piece in self.pieces(max_text):
+            size += len(str(piece.get("text", "")))
+            (rest if rest or size > max_text else first).append(piece)
+        return first, rest
+
     def replay_v2(self, context: ReplayContext) -> Iterator[Update]:
         """Yield the whole message; if it is long, its beginning and then chunks."""
         del context
         kind = _KINDS[self.role]
-        first: list[dict[str, Any]] = []
-        rest: list[dict[str, Any]] = []
-        size = 0
-        for piece in self.pieces(MAX_TEXT):
-            size += len(str(piece.get("text", "")))
-            (rest if rest or size > MAX_TEXT else first).append(piece)
+        first, rest = self.split(MAX_TEXT)
         meta = {"_meta": self.meta} if self.meta else {}
         yield {"sessionUpdate": kind, "messageId": self.replay_id, "content": first, **meta}
         for piece in rest:
@@ -298,7 +303,7 @@ def _handed_over(block: dict[str, Any]) -> str:
 
 # -- tool calls -----------------------------------------------------------------------------
 
-_GONE = "[the output of a terminal that is gone]"
+_GONE = "[terminal output not available]"
 _MAX_RESULT = 2_000
 
 
@@ -425,7 +430,7 @@ def _part_text(part: dict[str, Any], call: Mapping[str, Any], terminals: Termina
         new = as_str(part.get("newText")) or ""
         removed = [f"- {line}" for line in old.splitlines()]
         added = [f"+ {line}" for line in new.splitlines()]
-        return "\n".join([f"change of {part.get('path', 'a file')}:", *removed, *added])
+        return "\n".join([f"changes to {part.get('path', 'a file')}:", *removed, *added])
     return as_str(as_object(part.get("content")).get("text")) or ""
 
 
@@ -433,7 +438,7 @@ def shorten_middle(text: str, room: int) -> str:
     """Keep the beginning and the end of a text, and note how much is missing between them."""
     if len(text) <= room:
         return text
-    gap = f"\n[{len(text) - room:,} characters are left out here]\n"
+    gap = f"\n[{len(text) - room:,} characters omitted]\n"
     half = max(0, room - len(gap)) // 2
     return text[:half] + gap + (text[-half:] if half else "")
 
@@ -544,6 +549,11 @@ def gap_in(entry: Entry) -> GapItem:
 class HandoverItem(TranscriptItem, kw_only=True):
     """The agent received the history of the session."""
 
+    @property
+    def replay_id(self) -> str:
+        """The message id of the notice that the client received."""
+        return _handover_id(self.at_us)
+
     def replay_v1(self, context: ReplayContext) -> Iterator[Update]:
         """Yield the notice that the client received."""
         del context
@@ -552,7 +562,7 @@ class HandoverItem(TranscriptItem, kw_only=True):
     def replay_v2(self, context: ReplayContext) -> Iterator[Update]:
         """Yield the notice that the client received."""
         del context
-        yield _whole_message(f"rekindle-handover-{self.at_us}", HANDOVER_NOTICE)
+        yield _whole_message(self.replay_id, HANDOVER_NOTICE)
 
 
 class ReminderItem(TranscriptItem, kw_only=True):
@@ -563,10 +573,14 @@ def handover_notice(at_us: int) -> Update:
     """Return the update that informs a client of a handover, as version 1 has it."""
     return {
         "sessionUpdate": "agent_message_chunk",
-        "messageId": f"rekindle-handover-{at_us}",
+        "messageId": _handover_id(at_us),
         "content": _text_block(HANDOVER_NOTICE),
         "_meta": {"rekindle": {"restored": "handover"}},
     }
+
+
+def _handover_id(at_us: int) -> str:
+    return f"rekindle-handover-{at_us}"
 
 
 def _whole_message(message_id: str, text: str) -> Update:

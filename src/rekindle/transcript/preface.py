@@ -4,10 +4,14 @@ The agent receives such a text as a part of the user's prompt. It may name the s
 replay it as the user's words, and write it to its own files. It is never the user's words, so it
 must not become a title, a preview or a search hit.
 
-A preface begins with one of `OPENINGS`, has `ADVICE` soon after it, then the record, and ends with
-`END`. Every part is required, because users write about their sessions and quote these texts. Only
-the texts of earlier releases have no end. Nothing separates them from the words that an agent has
-put behind them in the same block.
+A preface begins with one of `OPENINGS`, has one of `ADVICE_TEXTS` soon after it, then the history,
+and ends with one of `ENDS`. Every part is required, because users write about their sessions and
+quote these texts. Only the texts of release 0.1 have no end. Nothing separates them from the words
+that an agent has put behind them in the same block.
+
+The first texts of each table are the present ones. Agents keep the others in their files, and
+stores keep them in records, so none is ever removed. `tests/transcript/test_preface.py` has every
+earlier form as a whole.
 """
 
 import re
@@ -18,21 +22,33 @@ from msgspec import Struct
 from rekindle.jsonvalue import as_object, as_str
 
 OPENINGS = (
+    "This conversation continues in a new process",
+    "The last turn of this conversation was interrupted",
+    "The last turns of this conversation may not have been saved",
+    "Some turns of this conversation are missing from your memory",
+    # Release 0.1.
     "This conversation was continued in a new process",
     "The last turn of this conversation was cut off before it ended",
-    "The last turns of this conversation may not have been saved",
+    # Before release 0.2.
     "Your copy of this conversation lacks the turns below",
 )
-"""The first words of each text. The words of earlier releases must stay in the list."""
-END = "[End of the record. The user's message follows.]"
+"""The first words of each text."""
+ADVICE_TEXTS = (
+    "Use the history as context. Do not reply to it.",
+    "Do not answer the record itself.",
+)
+"""The end of the first paragraph of each text."""
+ENDS = (
+    "[End of the history. The user's message follows.]",
+    "[End of the record. The user's message follows.]",
+)
 """The last line of each text."""
-ADVICE = "Do not answer the record itself."
-"""The end of the first paragraph of each text, also in earlier releases."""
+ADVICE, END = ADVICE_TEXTS[0], ENDS[0]
 _MAX_TO_ADVICE = 400
 """More characters than any release has written between an opening and the end of the advice."""
-_RECORD_HEADS = ("User:", "You:", "You used", "The plan", "[")
-"""The first words of a record."""
-_QUOTED_END = "[end of an earlier record]"
+_RECORD_HEADS = ("User:", "You:", "You used", "Current plan", "The plan", "[")
+"""The first words of a history."""
+_QUOTED_END = "[end of an earlier history]"
 _TITLE_WORDS = 6
 _MIN_TITLE = 12
 """A shorter title may begin like an opening by chance."""
@@ -55,8 +71,8 @@ def _words(text: str) -> str:
 
 
 _OPENING = re.compile("|".join(map(_pattern, OPENINGS)))
-_END = re.compile(_pattern(END) + r"\s*+")
-_ADVICE = re.compile(_pattern(ADVICE))
+_END = re.compile(rf"(?:{'|'.join(map(_pattern, ENDS))})\s*+")
+_ADVICE = re.compile("|".join(map(_pattern, ADVICE_TEXTS)))
 _RECORD = re.compile(rf"\s*+(?:\Z|{'|'.join(map(_pattern_of_head, _RECORD_HEADS))})")
 _OPENING_WORDS = tuple(map(_words, OPENINGS))
 _OPENING_HEADS = tuple(" ".join(it.split()[:_TITLE_WORDS]) for it in _OPENING_WORDS)
@@ -107,7 +123,7 @@ class UserWords(Struct):
 
 
 def _is_record(text: str, start: int, last_end: int) -> bool:
-    """Return whether a record follows an advice: it has an end, or begins like a record."""
+    """Return whether a history follows an advice: it has an end, or begins like a history."""
     return last_end > start or _RECORD.match(text, start) is not None
 
 

@@ -14,7 +14,6 @@ added.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from itertools import islice
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -23,10 +22,12 @@ from rekindle.acp.jsonrpc import Envelope, read_envelope, request_key
 from rekindle.acp.terminal_output import Terminal
 from rekindle.acp.text_chunk import read_text_chunk
 from rekindle.acp.translate.config import MODE, mode_option
-from rekindle.acp.update_kinds import KINDS, Category, kind_of
+from rekindle.acp.update_kinds import HISTORY_TRUNCATED, KINDS, Category, kind_of
 from rekindle.jsonvalue import Json, as_array, as_object, as_str, decode_object, without
 from rekindle.model import Entry, Kind, Side
 from rekindle.transcript import terminals
+from rekindle.transcript.id_registry import IdRegistry
+from rekindle.transcript.item_index import ItemIndex
 from rekindle.transcript.model import (
     HandoverItem,
     OtherItem,
@@ -40,6 +41,17 @@ from rekindle.transcript.model import (
     gap_in,
     outcome_label,
     reports_agent_exit,
+)
+from rekindle.transcript.subagents import SessionLinks, SessionMessageItem, SubagentItem
+from rekindle.transcript.truncation import (
+    TOOL_SCOPE,
+    Cut,
+    Truncations,
+    find_message,
+    items_of,
+    remove_after,
+    terminals_of,
+    used_ids,
 )
 
 _MAX_OPEN_PROMPTS = 4
@@ -59,35 +71,6 @@ _CHUNK_ROLES = {
 # -- the parts of a transcript that only folding needs ----------------------------------------
 
 
-class _MessageIndex(Struct):
-    """The messages that later chunks may belong to."""
-
-    by_id: dict[tuple[Role, str], TranscriptMessage] = {}
-    made_ids: dict[Role, str] = {}
-    """The ids that Rekindle gave to the next message of a role."""
-    last_with_made_id: TranscriptMessage | None = None
-    """The last message with such an id. Chunks without an id continue it."""
-
-
-class _IdRegistry(Struct):
-    """The ids of messages and tool calls: each means one thing in the whole session."""
-
-    used: dict[tuple[str, str], str] = {}
-    retired: int = 0
-    """The number of ids from before the last handover. The agent may use them again."""
-    suffix: str = ""
-    """The suffix that an id receives when the agent uses it again."""
-
-    def claim(self, scope: str, given: str, seq: int) -> str:
-        """Return the id under which a new thing is known: the agent's, unless it is in use."""
-        own = given if (scope, given) not in self.used else f"{given}~{seq}"
-        return self.used.setdefault((scope, own), own)
-
-    def retire(self, suffix: str) -> None:
-        """Let the agent use all ids again."""
-        self.retired, self.suffix = len(self.used), suffix
-
-
 class _OpenRequests(Struct):
     """Requests whose responses are still to be folded, by request key."""
 
@@ -98,6 +81,15 @@ class _OpenRequests(Struct):
     """The requested modes."""
     permissions: dict[Hashable, tuple[ToolCallItem, Json]] = {}
     """The tool call and the params of each permission request."""
+
+
+class _Opening(Struct):
+    """The facts that the openings of a session show."""
+
+    past_turns: int = 0
+    """The number of turns when the session was last opened. None of them continues."""
+    system_prompt: Json | None = None
+    """The client's last `systemPrompt`, with masked secrets."""
 
 
 class Transcript:
@@ -114,13 +106,12 @@ class Transcript:
         """The terminals by id."""
         self.latest: ToolCallItem | PlanItem | None = None
         """The tool call or plan that changed last."""
-        self._messages = _MessageIndex()
-        self._tool_calls: dict[str, ToolCallItem] = {}
-        self._plans: dict[str, PlanItem] = {}
-        self._ids = _IdRegistry()
+        self.truncations = Truncations()
+        """The parts of the history that rewinds have removed."""
+        self._known = ItemIndex()
+        self._ids = IdRegistry()
         self._requests = _OpenRequests()
-        self._past_turns = 0
-        """The number of turns when the session was last opened. None of them continues."""
+        self._opening = _Opening()
 
     @property
     def ids(self) -> frozenset[str]:
@@ -130,7 +121,7 @@ class Transcript:
     @property
     def retired_ids(self) -> frozenset[str]:
         """The ids from before the last handover. The agent may use them again."""
-        return frozenset(islice(self._ids.used.values(), self._ids.retired))
+        return self._ids.retired_ids
 
     @property
     def suffix(self) -> str:
@@ -147,17 +138,26 @@ class Transcript:
         """The configuration options with their values, as the agent reported them."""
         return as_object(self.state.get("config_option_update")).get("configOptions")
 
+    @property
+    def system_prompt(self) -> Json | None:
+        """The client's last `systemPrompt`, with masked secrets; None if it sent none."""
+        return self._opening.system_prompt
+
     def take_turns(self) -> Iterator[TranscriptTurn]:
         """Yield the turns and remove each from the transcript, so that its memory can be freed."""
-        self._messages.by_id.clear()
-        self._tool_calls.clear()
+        self._known.by_id.clear()
+        self._known.tool_calls.clear()
         self.turns.reverse()
         while self.turns:
             yield self.turns.pop()
 
     def message(self, role: Role, message_id: str | None) -> TranscriptMessage | None:
         """Return the message with an id of the agent's."""
-        return self._messages.by_id.get((role, message_id)) if message_id is not None else None
+        return self._known.by_id.get((role, message_id)) if message_id is not None else None
+
+    def subagent(self, session_id: str) -> SubagentItem | None:
+        """Return the sub-agent with an id of the agent's."""
+        return self._known.links.subagents.get(session_id)
 
     def add(self, entry: Entry) -> None:
         """Fold one more entry."""
@@ -190,7 +190,9 @@ class Transcript:
         message.replace(as_array(_params(entry).get("prompt")))
         turn = TranscriptTurn(number=0, at_us=entry.at_us, items=[message])
         self._requests.prompts[_key(entry)] = turn
-        is_another_running = self.turns[self._past_turns :] and self.turns[-1].ended_us is None
+        is_another_running = (
+            self.turns[self._opening.past_turns :] and self.turns[-1].ended_us is None
+        )
         if entry.protocol > 1 and is_another_running:
             # From version 2 on a prompt may have to wait, and may be refused.
             self._requests.waiting.append(turn)
@@ -202,7 +204,7 @@ class Transcript:
             self._requests.waiting.remove(turn)
         turn.number = len(self.turns) + 1
         self.turns.append(turn)
-        self._messages.last_with_made_id = None
+        self._known.last_with_made_id = None
 
     def settle(self) -> None:
         """Begin the turns of all prompts that wait: no agent is left to begin them."""
@@ -248,12 +250,18 @@ class Transcript:
         prompt = turn.unnamed_prompt
         if message_id and prompt is not None:
             prompt.id = self._ids.claim(Role.USER, message_id, entry.seq)
-            self._messages.by_id[Role.USER, message_id] = prompt
+            self._known.by_id[Role.USER, message_id] = prompt
+
+    def add_setup(self, entry: Entry) -> None:
+        """Fold the request that opened the session."""
+        prompt = as_object(_params(entry).get("systemPrompt"))
+        if prompt:
+            self._opening.system_prompt = prompt
 
     def add_ready(self, entry: Entry) -> None:
         """Fold the response that opened the session."""
         self.settle()
-        self._past_turns = len(self.turns)
+        self._opening.past_turns = len(self.turns)
         if self.turns:
             self.turns[-1].precedes_opening = True
         if entry.protocol == 1:
@@ -263,8 +271,9 @@ class Transcript:
     def add_handover(self, entry: Entry) -> None:
         """Fold a handover: another session of the agent, which may use the same ids again."""
         self._ids.retire(suffix_of(entry.at_us))
-        self._messages.by_id.clear()
-        self._tool_calls.clear()
+        self._known.by_id.clear()
+        self._known.tool_calls.clear()
+        self._known.links = SessionLinks()
         self._retire_terminals(entry)
         self.turn_for(entry).items.append(HandoverItem(seq=entry.seq, at_us=entry.at_us))
 
@@ -275,6 +284,29 @@ class Transcript:
     def add_gap(self, entry: Entry) -> None:
         """Fold a mark of missing entries."""
         self.turn_for(entry).items.append(gap_in(entry))
+
+    def add_truncation(self, entry: Entry, update: Json) -> None:
+        """Fold a rewind: remove everything after the last message that stays.
+
+        The present state stays, and so do the settings: only the conversation is truncated.
+        """
+        self.settle()
+        wanted = update.get("lastMessageId")
+        cut = find_message(self.turns, wanted) if isinstance(wanted, str) else Cut()
+        if cut is None or "lastMessageId" not in update:
+            self.truncations.unresolved += 1
+            return
+        removed = remove_after(self.turns, cut)
+        self.truncations.removed += removed
+        self.truncations.last_seq = entry.seq
+        self._known.forget(items_of(removed))
+        self._ids.release(used_ids(removed) - used_ids(self.turns))
+        for terminal in terminals_of(removed) - terminals_of(self.turns):
+            self.terminals.pop(terminal, None)
+        self.latest = None
+        self._opening.past_turns = min(self._opening.past_turns, len(self.turns))
+        if self.turns and self.turns[-1].ended_us is None:
+            self.turns[-1].ended_us, self.turns[-1].ended_seq = entry.at_us, entry.seq
 
     # -- updates ------------------------------------------------------------------------
 
@@ -329,7 +361,7 @@ class Transcript:
         return message
 
     def _find_message(self, entry: Entry, role: Role, message_id: str | None) -> TranscriptMessage:
-        index = self._messages
+        index = self._known
         if message_id is not None:
             known = index.by_id.get((role, message_id))
             if known:
@@ -360,7 +392,7 @@ class Transcript:
         role = _ROLES.get(kind_of(fields.get("kind")).category)
         message_id = as_str(fields.get("messageId"))
         if role is not None and message_id is not None:
-            self._messages.made_ids[role] = message_id
+            self._known.made_ids[role] = message_id
 
     # -- tool calls and terminals -------------------------------------------------------
 
@@ -370,11 +402,11 @@ class Transcript:
 
     def _merge_call(self, entry: Entry, update: Json) -> ToolCallItem:
         call_id = as_str(update.get("toolCallId")) or ""
-        call = self._tool_calls.get(call_id)
+        call = self._known.tool_calls.get(call_id)
         if call is None:
-            own_id = self._ids.claim("tool", call_id, entry.seq)
+            own_id = self._ids.claim(TOOL_SCOPE, call_id, entry.seq)
             call = ToolCallItem(id=own_id, seq=entry.seq, at_us=entry.at_us, fields={})
-            self._tool_calls[call_id] = call
+            self._known.tool_calls[call_id] = call
             self.turn_for(entry).items.append(call)
         call.last_seq, self.latest = entry.seq, call
         fields = without(update, "sessionUpdate", "toolCallId")
@@ -433,10 +465,10 @@ class Transcript:
             self.add_other(entry, update)
             return
         plan_id = as_str(fields.get("planId")) or ""
-        plan = self._plans.get(plan_id)
+        plan = self._known.plans.get(plan_id)
         if plan is None:
             plan = PlanItem(seq=entry.seq, at_us=entry.at_us, entries=[], id=plan_id)
-            self._plans[plan_id] = plan
+            self._known.plans[plan_id] = plan
             self.turn_for(entry).items.append(plan)
         rest = without(update, "sessionUpdate", "plan")
         self._replace_plan(plan, entry, fields.get("entries"), rest)
@@ -444,6 +476,23 @@ class Transcript:
     def _replace_plan(self, plan: PlanItem, entry: Entry, entries: object, rest: Json) -> None:
         plan.last_seq, self.latest = entry.seq, plan
         plan.entries, plan.rest = as_array(entries), rest
+
+    # -- sub-agents ---------------------------------------------------------------------
+
+    def add_subagent(self, entry: Entry, update: Json) -> None:
+        """Fold an update about a sub-agent, by the id of its session."""
+        if as_str(update.get("sessionId")) is None:
+            self.add_other(entry, update)
+        else:
+            self._append(entry, self._known.links.fold_subagent(entry, update, self._ids.claim))
+
+    def add_session_message(self, entry: Entry, update: Json) -> None:
+        """Fold a message between sessions, or a chunk of one."""
+        self._append(entry, self._known.links.fold_message(entry, update, self._ids.claim))
+
+    def _append(self, entry: Entry, item: TranscriptItem | None) -> None:
+        if item is not None:
+            self.turn_for(entry).items.append(item)
 
     # -- state --------------------------------------------------------------------------
 
@@ -558,8 +607,12 @@ REDUCERS: dict[str, Reducer] = {
     "terminal_output_chunk": Reducer(Transcript.add_terminal_output),
     "plan": Reducer(Transcript.add_plan, PlanItem),
     "plan_update": Reducer(Transcript.add_plan_update, PlanItem),
+    "subagent_update": Reducer(Transcript.add_subagent, SubagentItem),
+    "session_message": Reducer(Transcript.add_session_message, SessionMessageItem),
+    "session_message_chunk": Reducer(Transcript.add_session_message, SessionMessageItem),
     "compaction_update": Reducer(Transcript.add_other, OtherItem),
     "compaction_summary_chunk": Reducer(Transcript.add_other, OtherItem),
+    HISTORY_TRUNCATED: Reducer(Transcript.add_truncation),
     "notice": Reducer(Transcript.ignore),
     "current_mode_update": Reducer(Transcript.replace_state),
     "config_option_update": Reducer(Transcript.replace_options),
@@ -578,6 +631,7 @@ _ENTRY_REDUCERS: dict[Kind, Callable[[Transcript, Entry], None]] = {
     Kind.OUTCOME: Transcript.add_outcome,
     Kind.TERMINAL: Transcript.add_client_terminal,
     Kind.NAMED: Transcript.add_made_id,
+    Kind.SETUP: Transcript.add_setup,
     Kind.READY: Transcript.add_ready,
     Kind.CONFIG: Transcript.add_setting,
     Kind.CONFIGURED: Transcript.add_configured,
@@ -635,7 +689,7 @@ def _params(entry: Entry) -> Json:
 def turn_has_ended(entries: Iterable[Entry]) -> bool:
     """Return whether a turn has ended, given the entries that follow its prompt.
 
-    Entries that do not tell the end of a turn may be missing.
+    Entries that do not affect the end of a turn may be missing.
     """
     transcript = Transcript()
     transcript.add(Entry(seq=0, side=Side.CLIENT, kind=Kind.PROMPT, at_us=0, line=b"{}"))

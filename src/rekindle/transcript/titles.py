@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from rekindle.jsonvalue import as_object, as_str
+from rekindle.text.sanitize import is_harmful
 from rekindle.transcript.preface import is_preface_title, user_words
 
 MAX_TITLE = 80
@@ -11,6 +12,7 @@ DEFAULT_TITLE = "Session"
 """The title that the title of a fork is made from if its parent has none."""
 _FORK_SUFFIX = " (fork)"
 _MAX_AGENT_TITLE = 500
+_MAX_USER_TITLE = 500
 _PLACEHOLDER_NOUNS = frozenset({"session", "chat", "conversation", "thread", "untitled", "unnamed"})
 _PLACEHOLDER_WORDS = _PLACEHOLDER_NOUNS | {"new", "child"}
 _STAMP = re.compile(
@@ -22,6 +24,25 @@ _STAMP = re.compile(
 
 An id has a digit before its end. Otherwise it would be a name, such as `fix_authentication`.
 """
+
+
+class InvalidTitle(ValueError):
+    """A title of the user cannot be stored. The text completes the words "the title"."""
+
+
+def title_from_user(text: str) -> str:
+    """Return a title of the user with single spaces. Raises InvalidTitle.
+
+    `rekindle rename` accepts the same titles.
+    """
+    title = " ".join(text.split())
+    if not title:
+        raise InvalidTitle("must not be empty")
+    if is_harmful(title):
+        raise InvalidTitle("must not contain control characters")
+    if len(title) > _MAX_USER_TITLE:
+        raise InvalidTitle(f"must not have more than {_MAX_USER_TITLE} characters")
+    return title
 
 
 def title_from_prompt(blocks: list[Any]) -> str | None:

@@ -2,7 +2,8 @@
 
 A bundle is a file of JSON lines: a header; for each session one line, followed by a line for each
 entry; and an end line with the number of sessions and entries and the checksum of all lines before
-it. docs/export.md describes the fields. A bundle may come from anyone, so every line is checked.
+it. docs/reference/formats.md describes the fields. A bundle may come from anyone, so every line is
+checked.
 """
 
 import hashlib
@@ -100,7 +101,7 @@ def _session_lines(
         yield _encode(_entry_line(entry)) + b"\n"
         seq = entry.seq
     if seq != session.last_seq:
-        raise BadBundle(f"session {session.id} was removed meanwhile: nothing is exported")
+        raise BadBundle(f"session {session.id} was removed meanwhile; nothing was exported")
 
 
 def _entry_line(entry: Entry) -> EntryLine:
@@ -130,7 +131,7 @@ def parse_entry(line: bytes) -> Entry:
 def _entry(found: EntryLine) -> Entry:
     data = found.base64 if found.line is None else found.line.encode()
     if data is None or b"\n" in data:
-        raise BadBundle(f"entry {found.seq} is not one line")
+        raise BadBundle(f"entry {found.seq} has more than one line")
     return Entry(
         seq=found.seq,
         side=found.side,
@@ -155,9 +156,9 @@ class BundleChecker:
         """Check one line; return the session that starts with it, if any. Raises BadBundle."""
         self._lines += 1
         if self.is_complete:
-            raise BadBundle("something stands after its end")
+            raise BadBundle("it continues after its end")
         if not line.endswith(b"\n"):
-            raise BadBundle("its end is missing: was it copied whole?")
+            raise BadBundle("its end is missing; copy the whole file again")
         found = _read(line) if self._lines > 1 else _check_header(line)
         try:
             self._check_line(found)
@@ -180,7 +181,7 @@ class BundleChecker:
 
     def _check_entry(self, found: EntryLine) -> None:
         if self._entries_left == 0:
-            raise BadBundle("an entry belongs to no session")
+            raise BadBundle("an entry does not belong to a session")
         self._last_seq += 1
         if found.seq != self._last_seq:
             raise BadBundle(f"entry {self._last_seq} is missing")
@@ -200,7 +201,9 @@ class BundleChecker:
         if self._entries_left or counted != (found.sessions, found.entries):
             raise BadBundle("sessions or entries are missing")
         if found.sha256 != self._checksum.hexdigest():
-            raise BadBundle("its checksum is wrong: it was changed or damaged")
+            raise BadBundle(
+                "its checksum is wrong, because it was changed or damaged; copy it again"
+            )
         self.is_complete = True
 
 
@@ -208,10 +211,10 @@ def _check_header(line: bytes) -> None:
     try:
         header = _decode_header(line)
     except _UNREADABLE:
-        raise BadBundle("it is no bundle of Rekindle's") from None
+        raise BadBundle("it is not a Rekindle bundle") from None
     if header.version > VERSION:
         raise BadBundle(
-            f"it is of version {header.version}, but this Rekindle knows only {VERSION}: upgrade it"
+            f"it has version {header.version}, but this Rekindle knows only {VERSION}; upgrade it"
         )
 
 
@@ -233,11 +236,11 @@ def _check_session(incoming: IncomingSession, entries: int) -> None:
     if not incoming.id:
         raise BadBundle("a session has no id")
     if len(texts) > _MAX_TEXTS or any(len(text) > _MAX_TEXT_LENGTH for text in texts):
-        raise BadBundle(f"too much is said of session {incoming.id[:100]!r}")
+        raise BadBundle(f"the description of session {incoming.id[:100]!r} is too long")
     folders = [incoming.cwd, *incoming.directories]
     if any(it is not None and not it.startswith("/") for it in folders):
         raise BadBundle(f"a folder of session {incoming.id[:100]!r} is not an absolute path")
     if not 0 <= incoming.created_us <= _MAX_TIME_US:
-        raise BadBundle(f"session {incoming.id[:100]!r} was made at no time")
+        raise BadBundle(f"session {incoming.id[:100]!r} has no valid time")
     if not (0 <= incoming.turns <= entries and 0 <= incoming.messages <= entries):
         raise BadBundle(f"session {incoming.id[:100]!r} has more turns than entries")

@@ -40,9 +40,9 @@ class BundleReader:
                 if number % _LINES_PER_STEP == 0:
                     yield
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise BadBundle("it is damaged, or was not copied whole") from error
+            raise BadBundle("it is damaged or incomplete; copy the whole file again") from error
         if not checker.is_complete:
-            raise BadBundle("its end is missing: was it copied whole?")
+            raise BadBundle("its end is missing; copy the whole file again")
 
     def entries(self, number: int, after: int = 0) -> Iterator[Entry]:
         """Yield the entries of a session after a seq. `number` is its index in `sessions`."""
@@ -86,5 +86,5 @@ def _lines(source: io.BufferedReader) -> Iterator[bytes]:
 def _bounded_lines(file: io.BufferedIOBase) -> Iterator[bytes]:
     while line := file.readline(MAX_LINE_BYTES):
         if len(line) == MAX_LINE_BYTES:
-            raise BadBundle("it has a line without an end")
+            raise BadBundle("it has a line that does not end")
         yield line

@@ -46,6 +46,8 @@ class ImportReport(Struct, kw_only=True):
     outcomes: Counter[MergeOutcome] = field(default_factory=Counter[MergeOutcome])
     skipped: Counter[str] = field(default_factory=Counter[str])
     """The number of records that were not imported, by reason."""
+    places: dict[str, str] = {}
+    """The place of the first of them, by reason."""
     failed: dict[str, str] = {}
     """The reason why a file was not imported, by place."""
 
@@ -169,6 +171,8 @@ class ToolScanner:
             return results
         finally:
             report.skipped += notes.skipped
+            for reason, place in notes.places.items():
+                report.places.setdefault(reason, place or found.location)
         return []
 
     def _import_found(

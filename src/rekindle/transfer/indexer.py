@@ -1,9 +1,10 @@
 """Bring a search index up to date with its store, a few sessions at a time.
 
 A session is indexed again from the start of its last indexed turn, because entries rarely refer to
-an earlier one. If one does (it names a message, a tool call or a plan of an earlier turn), the
-whole session is read again. In either case only documents that differ are written. Reading takes no
-lock. The index discards an update if another process has indexed the session meanwhile.
+an earlier one. If one does (it names a message, a tool call or a plan of an earlier turn, or it is
+a rewind to an earlier turn), the whole session is read again. In either case only documents that
+differ are written. Reading takes no lock. The index discards an update if another process has
+indexed the session meanwhile.
 
 A session is folded as a whole, as for showing it. The number of sessions does not matter for
 memory: stale sessions are looked up some thousands at a time.
@@ -133,18 +134,20 @@ def _read(
 ) -> tuple[list[_IndexedTurn], int]:
     """Read the turns that have to be indexed; return them, and the seq of the last entry."""
     start = IndexMark() if session.is_outdated else session.mark
-    turns, last_seq = _fold(store, session, start)
-    if start.turn_seq and _refers_back(index, session, turns):
-        turns, last_seq = _fold(store, session, IndexMark())
-    return turns, last_seq
+    transcript, turns = _fold(store, session, start)
+    is_rewound = transcript.truncations.unresolved > 0
+    if start.turn_seq and (is_rewound or _refers_back(index, session, turns)):
+        transcript, turns = _fold(store, session, IndexMark())
+    return turns, transcript.last_seq
 
 
-def _fold(store: Store, session: StaleSession, start: IndexMark) -> tuple[list[_IndexedTurn], int]:
+def _fold(
+    store: Store, session: StaleSession, start: IndexMark
+) -> tuple[Transcript, list[_IndexedTurn]]:
     transcript = Transcript()
-    seq = max(0, start.turn_seq - 1)
-    for entry in store.read(session.session_id, after=seq):
+    transcript.last_seq = max(0, start.turn_seq - 1)
+    for entry in store.read(session.session_id, after=transcript.last_seq):
         transcript.add(entry)
-        seq = entry.seq
     turns: list[_IndexedTurn] = []
     for turn in transcript.turns:
         turn.number += start.turn - 1
@@ -152,7 +155,7 @@ def _fold(store: Store, session: StaleSession, start: IndexMark) -> tuple[list[_
             # Entries before the first turn belong to it.
             first_seq = turn.items[0].seq if turn.number > 1 else 0
             turns.append(_IndexedTurn(turn.number, first_seq, list(search_documents(turn))))
-    return turns, seq
+    return transcript, turns
 
 
 def _refers_back(index: SearchIndex, session: StaleSession, turns: list[_IndexedTurn]) -> bool:

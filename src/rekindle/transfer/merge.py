@@ -226,8 +226,8 @@ class RecordedCopy(Struct, frozen=True):
         counted = Counted(
             session_id=incoming.id,
             at_us=at_us,
-            turns=max(0, incoming.turns - turns),
-            messages=max(0, incoming.messages - messages),
+            turns=incoming.turns - turns,
+            messages=incoming.messages - messages,
         )
         origin: list[Change] = []
         if known is None and incoming.origin is not None:
@@ -308,7 +308,7 @@ class Merger:
             if result is not None:
                 is_unchanged = result.outcome is MergeOutcome.UNCHANGED
                 return undeleted if undeleted is not None and is_unchanged else result
-        raise StoreUnavailable(f"session {whole.id} is being changed: try again later")
+        raise StoreUnavailable(f"session {whole.id} is being changed; try again later")
 
     def is_excluded(self, known: Session) -> bool:
         """Return whether a session is deleted in the store, and is to stay so."""

@@ -7,6 +7,13 @@ from rekindle.acp.translate.initialize import (
     response_to_v2,
 )
 
+NEWER = {
+    "archive": {},
+    "title": {},
+    "status": {"_meta": {}},
+    "systemPrompt": {"mode": {"override": {}}},
+}
+
 
 def test_params_of_a_client_are_translated_both_ways() -> None:
     info = {"name": "c", "version": "1"}
@@ -20,6 +27,8 @@ def test_params_of_a_client_are_translated_both_ways() -> None:
     assert v1["clientCapabilities"] == {
         "fs": {"readTextFile": False, "writeTextFile": False},
         "terminal": False,
+        "session": {"configOptions": {"boolean": {}}, "compaction": {}, "notices": {}},
+        "subagents": {},
         "elicitation": {"form": {}},
         "auth": {"terminal": True},
     }
@@ -37,7 +46,8 @@ def test_results_of_an_agent_are_translated_both_ways() -> None:
             "loadSession": True,
             "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
             "mcpCapabilities": {"http": True, "sse": False},
-            "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "fork": {}},
+            "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "fork": {}} | NEWER,
+            "auth": {"logout": {}, "status": {"_meta": {}}},
             "_meta": {"m": 1},
         },
         "authMethods": [{"id": "k", "name": "K"}],
@@ -49,7 +59,9 @@ def test_results_of_an_agent_are_translated_both_ways() -> None:
             "prompt": {"image": {}, "embeddedContext": {}},
             "mcp": {"stdio": {}, "http": {}},
             "fork": {},
+            **NEWER,
         },
+        "auth": {"status": {"_meta": {}}},
         "_meta": {"m": 1},
     }
     assert v2["authMethods"] == [{"type": "agent", "methodId": "k", "name": "K"}]
@@ -59,6 +71,7 @@ def test_results_of_an_agent_are_translated_both_ways() -> None:
         "unknown",
         {"stdio": {}},
     )
+    assert "auth" not in response_to_v1({})["agentCapabilities"]
     chat = response_to_v1({"authMethods": [{"type": "terminal", "methodId": "t", "name": "T"}]})
     assert chat["agentCapabilities"]["loadSession"] is False
     assert chat["agentCapabilities"]["sessionCapabilities"] == {}

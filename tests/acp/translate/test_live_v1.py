@@ -91,3 +91,34 @@ def test_other_kinds_are_forwarded_or_dropped() -> None:
     assert to_v1(live, {"sessionUpdate": "plan_update", "plan": {"type": "odd"}}) == []
     commands = {"sessionUpdate": "available_commands_update", "availableCommands": []}
     assert to_v1(live, commands) == [commands]
+
+
+def test_a_message_that_the_client_knows_by_another_id_is_found() -> None:
+    live = LiveToV1()
+    for text in ("one", "two"):
+        blocks = [{"type": "text", "text": text}]
+        to_v1(live, {"sessionUpdate": "agent_message", "messageId": "m", "content": blocks})
+    assert [live.original_id(it) for it in ("m~1", "m", "x")] == ["m", "m", "x"]
+
+
+def test_removed_messages_and_calls_begin_again() -> None:
+    live = LiveToV1()
+    whole = {"sessionUpdate": "agent_message", "content": [{"type": "text", "text": "a"}]}
+    text = {"type": "content", "content": {"type": "text", "text": "x"}}
+    terminal = {"type": "terminal", "terminalId": "x"}
+    shared = {"type": "terminal", "terminalId": "y"}
+    for name in ("kept", "removed"):
+        to_v1(live, {**whole, "messageId": name})
+        parts = [text, shared] if name == "kept" else [text, terminal, shared]
+        to_v1(live, call("tool_call_update", name, content=parts))
+    output = {"sessionUpdate": "terminal_output_chunk", "data": "YQ=="}
+    for name in ("x", "y", "z"):
+        to_v1(live, {**output, "terminalId": name})
+    live.forget({"removed"})
+    assert to_v1(live, {**whole, "messageId": "kept"}) == []
+    assert [it["content"]["text"] for it in to_v1(live, {**whole, "messageId": "removed"})] == ["a"]
+    (kept,) = to_v1(live, call("tool_call_content_chunk", "kept", content=text))
+    (again,) = to_v1(live, call("tool_call_content_chunk", "removed", content=text))
+    assert (kept["sessionUpdate"], len(kept["content"])) == ("tool_call_update", 3)
+    assert (again["sessionUpdate"], len(again["content"])) == ("tool_call", 1)
+    assert [live.show_terminal(name) for name in ("x", "y", "z")] == ["[no output]", "a", "a"]

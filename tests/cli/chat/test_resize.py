@@ -21,7 +21,7 @@ def test_output_wraps_at_the_current_width(tmp_path: Path) -> None:
         lines = screen.split("\n")
         first = next(at for at, line in enumerate(lines) if line.endswith("the milk"))
         assert lines[first : first + 2] == ["  -the milk", "  +the oat milk"]
-        terminal.press("n")
+        terminal.answer("n")
         screen = terminal.wait_for("so far.")
         assert "·" not in screen.partition("3  Reject")[2]
         words = screen.partition("→ Reject")[2].split()

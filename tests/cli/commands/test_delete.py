@@ -9,6 +9,7 @@ import apsw
 import pytest
 
 import warm_start
+from command_runs import terminal
 from rekindle.model import (
     Deleted,
     EntryBatch,
@@ -67,19 +68,22 @@ def test_undelete_restores_a_deleted_session(path: Path) -> None:
     assert listed(path) == ["ses_0", "ses_2"]
     _, shown, _ = cli("list", path, "--deleted")
     assert shown.startswith("ses_1\t")
-    assert cli("undelete", path, "ses_1") == (0, "here again: ses_1: (no title)\n", "")
+    assert cli("undelete", path, "ses_1") == (0, "restored ses_1: (no title)\n", "")
     assert listed(path) == ["ses_0", "ses_1", "ses_2"]
 
 
 def test_purge_removes_all_bytes_from_the_files(path: Path) -> None:
     assert SECRET in path.read_bytes()
     for name in ("ses_0", "ses_1", "ses_2"):
-        assert cli("delete", path, name, "--purge-now")[:2] == (0, f"purged {name}: (no title)\n")
+        assert cli("delete", path, name, "--purge-now", "-y")[:2] == (
+            0,
+            f"purged {name}: (no title)\n",
+        )
     for file in path.parent.iterdir():
         assert file.is_dir() or SECRET not in file.read_bytes()
     code, _, error_output = cli("undelete", path, "ses_0")
     assert code == 1
-    assert error_output == "rekindle: session ses_0 was purged: nothing is left to bring back\n"
+    assert error_output == "rekindle: error: session ses_0 was purged; it cannot be restored\n"
     assert not cli("list", path, "--deleted")[1]
 
 
@@ -120,7 +124,7 @@ def test_purge_clears_pages_shared_with_other_sessions(path: Path, how: str) -> 
     assert cli("search", path, words[0])[1].startswith(name)
     assert remains_of(path, words)
     if how == "delete":
-        assert cli("delete", path, name, "--now")[0] == 0
+        assert cli("delete", path, name, "--now", "--yes")[0] == 0
         gone, kept = words, others
     else:
         with SqliteStore(path) as store:
@@ -147,11 +151,11 @@ def test_blocked_purge_is_reported_and_can_be_repeated(
     (name, words), *_ = record_interleaved(path)
     with closing(apsw.Connection(str(path))) as reader:
         reader.execute("begin; select count(*) from stretch").fetchall()
-        code, shown, error_output = cli("delete", path, name, "--now")
+        code, shown, error_output = cli("delete", path, name, "--now", "--yes")
         assert (code, shown) == (1, f"purged {name}: title of {words[-1]}\n")
         assert "is locked by another process" in error_output
         assert f"`rekindle delete --now {name}` tries again" in error_output
-    assert cli("delete", path, name, "--now")[0] == 0
+    assert cli("delete", path, name, "--now", "--yes")[0] == 0
     assert remains_of(path, words) == []
 
 
@@ -185,19 +189,53 @@ def test_relocate_all_moves_sessions_below_a_folder(path: Path, tmp_path: Path) 
         f"ses_1: /old/sub → {tmp_path}/sub",
     ]
     assert folders(path) == [str(tmp_path), f"{tmp_path}/sub", "/older"]
-    _, shown, _ = cli("relocate", path, "--all", "/nowhere", tmp_path)
-    assert shown == "no session belongs to /nowhere\n"
+    _, shown, note = cli("relocate", path, "--all", "/nowhere", tmp_path)
+    assert (shown, note) == ("", "rekindle: note: no session belongs to /nowhere\n")
 
 
 @pytest.mark.parametrize("command", ["delete", "undelete"])
 def test_missing_sessions_and_folders_are_errors(tmp_path: Path, path: Path, command: str) -> None:
     code, _, error_output = cli(command, tmp_path / "none.db", "x")
-    why = "nothing was recorded there yet, or --store names another"
+    why = "record a session first, or name another store with --store"
     assert (code, error_output) == (
         1,
-        f"rekindle: there is no store at {tmp_path}/none.db: {why}\n",
+        f"rekindle: error: there is no store at {tmp_path}/none.db; {why}\n",
     )
     code, _, error_output = cli(command, path, "nobody")
     assert code == 1
     listing = "`rekindle list --deleted`" if command == "undelete" else "`rekindle list`"
-    assert error_output.startswith(f"rekindle: no session 'nobody' in this store: {listing} shows")
+    assert error_output.startswith(f"rekindle: error: no session matches 'nobody'; {listing} shows")
+
+
+# -- the question before --now --------------------------------------------------------------
+
+
+def test_erasing_without_a_terminal_needs_yes(path: Path) -> None:
+    code, shown, error_output = cli("delete", path, "ses_1", "--now")
+    assert (code, shown) == (2, "")
+    assert error_output.startswith("rekindle: error: --now erases sessions for good; ")
+    assert "it needs --yes" in error_output
+    assert listed(path) == ["ses_0", "ses_1", "ses_2"]
+    assert SECRET in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "left"), [("y\n", 0, ["ses_2"]), ("\n", 1, ["ses_0", "ses_1", "ses_2"])]
+)
+def test_erasing_on_a_terminal_asks_with_the_titles(
+    path: Path, typed: str, code: int, left: list[str]
+) -> None:
+    with SqliteStore(path) as store:
+        store.write([Titled(session_id="ses_0", at_us=NOW, source=TitleSource.USER, title="Mine")])
+    with terminal("delete", "--store", path, "ses_0", "ses_1", "--now") as opened:
+        shown = opened.read_until(lambda shown: "[y/N]" in shown)
+        assert "  ses_0  Mine\n  ses_1  (no title)\nErase 2 sessions for good? [y/N]" in shown
+        opened.type(typed)
+        assert opened.end() == code
+    assert listed(path) == left
+
+
+def test_deleting_does_not_ask(path: Path) -> None:
+    with terminal("delete", "--store", path, "ses_1") as opened:
+        assert opened.end() == 0
+    assert listed(path) == ["ses_0", "ses_2"]

@@ -100,7 +100,7 @@ def test_existing_file_is_overwritten_only_with_force(store: Path, tmp_path: Pat
     path = tmp_path / "out.md"
     path.write_text("precious", encoding="utf-8")
     error_output = failing(export(store, "s2", "-o", path))
-    assert error_output == f"rekindle: {path} is there already: --force overwrites it\n"
+    assert error_output == f"rekindle: error: {path} exists already; use --force to overwrite it\n"
     assert path.read_text(encoding="utf-8") == "precious"
     assert export(store, "s2", "-o", path, "--force").returncode == 0
     assert path.read_bytes().startswith(b"# Session")
@@ -145,13 +145,13 @@ def test_export_writes_to_a_device(store: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "which session?"),
-        (["--all"], "markdown has room for one session"),
-        (["s2", "ses_all"], "markdown has room for one session"),
-        (["s2", "--all", "--format", "bundle"], "which session?"),
+        ([], "no session given"),
+        (["--all", "--format", "markdown"], "the format markdown is for one session"),
+        (["s2", "ses_all"], "the format markdown is for one session"),
+        (["s2", "--all", "--format", "bundle"], "leave the sessions out"),
         (["s2", "--format", "pdf"], "invalid choice: 'pdf'"),
         (["s2", "--protocol", "3"], "invalid choice: 3"),
-        (["s2", "--protocol", "2"], "--protocol is for --format acp"),
+        (["s2", "--protocol", "2"], "--protocol needs --format acp"),
     ],
 )
 def test_unwritable_output_is_reported(store: Path, arguments: list[str], words: str) -> None:
@@ -161,7 +161,7 @@ def test_unwritable_output_is_reported(store: Path, arguments: list[str], words:
 
 
 def test_unknown_session_or_store_is_named_in_the_error(store: Path, tmp_path: Path) -> None:
-    assert "no session 'nobody' in this store" in failing(export(store, "nobody"))
+    assert "no session matches 'nobody'" in failing(export(store, "nobody"))
     assert "there is no store at" in failing(export(tmp_path / "none.db", "s2"))
     assert not (tmp_path / "none.db").exists()
 
@@ -189,7 +189,7 @@ def test_closed_stdout_is_reported(store: Path) -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert b"stdout is closed: name a file with -o" in done.stderr
+    assert b"stdout is closed; name a file with -o" in done.stderr
 
 
 def test_bundle_is_not_written_to_a_terminal(store: Path) -> None:
@@ -204,7 +204,7 @@ def test_bundle_is_not_written_to_a_terminal(store: Path) -> None:
     os.close(follower)
     os.close(leader)
     assert done.returncode == 2
-    assert b"a bundle is not for a terminal: name a file with -o" in done.stderr
+    assert b"a bundle cannot be printed on a terminal; name a file with -o" in done.stderr
 
 
 def test_importing_a_bundle_twice_adds_nothing(store: Path, tmp_path: Path) -> None:
@@ -238,13 +238,13 @@ def test_damaged_bundle_changes_nothing(store: Path, tmp_path: Path) -> None:
     for data in (whole[:-20], whole[:60] + b"x" + whole[61:], b"nonsense\n", b""):
         path.write_bytes(data)
         error_output = failing(cli("import", "--store", there, path))
-        assert error_output.startswith(f"rekindle: {path}: it")
-        assert error_output.endswith(": nothing was imported\n")
+        assert error_output.startswith(f"rekindle: error: {path}: it")
+        assert error_output.endswith("; nothing was imported\n")
     assert not there.exists()
     (tmp_path / "new").mkdir()
     error_output = failing(cli("import", "--store", there, tmp_path / "none"))
-    assert error_output == f"rekindle: {tmp_path}/none: there is no such file\n"
-    assert "nothing in it that can be imported" in failing(
+    assert error_output == f"rekindle: error: {tmp_path}/none: there is no such file\n"
+    assert "the folder has no sessions that can be imported" in failing(
         cli("import", "--store", there, tmp_path / "new")
     )
 
@@ -277,7 +277,10 @@ def test_locked_store_is_reported(store: Path, tmp_path: Path) -> None:
     with SqliteStore(there) as opened_store:
         opened_store._db.execute("begin immediate")  # noqa: SLF001 - as a writer that hangs would
         error_output = failing(cli("import", "--store", there, path))
-        assert error_output == f"rekindle: the store {there} is locked by another process\n"
+        assert (
+            error_output
+            == f"rekindle: error: the store {there} is locked by another process; try again later\n"
+        )
         opened_store._db.execute("rollback")  # noqa: SLF001
     assert contents(there) == []
 
@@ -300,6 +303,28 @@ def test_control_characters_in_ids_and_titles_are_escaped(tmp_path: Path) -> Non
         assert shown.returncode == 0
         assert b"\x1b" not in shown.stdout
         assert "\u202e" not in shown.stdout.decode()
+
+
+def test_import_is_finished_if_the_reader_of_its_report_leaves(tmp_path: Path) -> None:
+    here, there = tmp_path / "many.db", tmp_path / "there.db"
+    long_ids = [f"{number:03}{'x' * 200}" for number in range(49)]
+    with SqliteStore(here) as opened_store:
+        for session_id in long_ids:
+            opened_store.write([opened(session_id), asked(session_id, "Hello")])
+    bundle = tmp_path / "many.rekindle"
+    assert export(here, "--all", "-o", bundle).returncode == 0
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = warm_start.run(
+        [*REKINDLE, "import", "--store", there, bundle],
+        stdout=writer,
+        stderr=writer,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    os.close(writer)
+    assert done.returncode == 0
+    assert len(contents(there)) == len(long_ids)
 
 
 def test_interrupted_import_is_silent_and_leaves_nothing(tmp_path: Path) -> None:
@@ -333,3 +358,34 @@ def test_exporting_does_not_change_the_store(store: Path) -> None:
     for form in ("markdown", "html", "json", "acp", "bundle"):
         assert export(store, SESSION, "--format", form).returncode == 0
     assert contents(store) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("x.md", b"# Session"),
+        ("x.html", b"<!DOCTYPE html>"),
+        ("X.HTM", b"<!DOCTYPE html>"),
+        ("x.json", b"{"),
+        ("x.jsonl", b'{"jsonrpc"'),
+        ("x.rekindle", b"\x1f\x8b"),
+        ("x.txt", b"# Session"),
+        ("x", b"# Session"),
+    ],
+)
+def test_suffix_of_the_file_decides_on_the_format(
+    store: Path, tmp_path: Path, name: str, start: bytes
+) -> None:
+    path = tmp_path / name
+    assert main(["export", "--store", str(store), "s2", "-o", str(path)]) == 0
+    assert path.read_bytes().lower().startswith(start.lower())
+    option = ["--format", "markdown", "--output", str(path), "-f"]
+    assert main(["export", "--store", str(store), "s2", *option]) == 0
+    assert path.read_bytes().startswith(b"# Session")
+
+
+def test_all_sessions_are_exported_as_a_bundle_by_default(store: Path, tmp_path: Path) -> None:
+    path = tmp_path / "all"
+    assert main(["export", "--store", str(store), "--all", "-o", str(path)]) == 0
+    assert path.read_bytes().startswith(b"\x1f\x8b")
+    assert main(["export", "--store", str(store), "--all", "-o", str(tmp_path / "x.html")]) == 2

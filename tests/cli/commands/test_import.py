@@ -28,7 +28,7 @@ from rekindle.store.memory import MemoryStore
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import REKINDLE, TIMEOUT
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "json.md"
 OTHER = SESSION.replace("1", "2")
 
 
@@ -77,7 +77,12 @@ def test_imported_sessions_are_reported(home: Path, source: str) -> None:
 
 def test_skipped_sessions_are_reported(home: Path) -> None:
     path = everything().write(home)
-    path.write_bytes(path.read_bytes() + b"torn\n{")
+    whole = path.read_bytes()
+    lines = whole.splitlines()
+    count = len(lines) + 1
+    (future,) = (at for at, line in enumerate(lines, 1) if b"from-the-future" in line)
+    (gone,) = (at for at, line in enumerate(lines, 1) if b"persistedOutputPath" in line)
+    path.write_bytes(whole + b"torn\n{")
     child = path.with_suffix("") / "subagents" / "agent-a.jsonl"
     child.parent.mkdir(parents=True)
     helper = ClaudeFile(isSidechain=True)
@@ -87,10 +92,10 @@ def test_skipped_sessions_are_reported(home: Path) -> None:
     assert code == 0
     assert said.splitlines() == [
         "Claude Code: 2 sessions and 1 of sub-agents: 3 new",
-        "  skipped: a line is no JSON",
-        "  skipped: a record of unknown type: from-the-future",
-        "  skipped: an output that was in a file of its own is gone",
-        "  skipped: the last line is cut off",
+        f"  skipped: a line is not JSON (in {path}, line {count})",
+        f"  skipped: a record of unknown type: from-the-future (in {path}, line {future})",
+        f"  skipped: the file of a tool output is missing (in {path}, line {gone})",
+        f"  skipped: the last line is incomplete (in {path}, line {count + 1})",
     ]
 
 
@@ -134,23 +139,32 @@ def test_unknown_sources_are_refused(home: Path) -> None:
     (home / "x.jsonl").write_text('{"a":1}\n')
     code, _, said = cli(home, "x.jsonl")
     assert code == 1
-    assert said.startswith("rekindle: x.jsonl: it is no bundle, and no session of claude")
+    assert said.startswith(
+        "rekindle: error: x.jsonl: it is neither a bundle nor a session of claude"
+    )
     (home / "empty").mkdir()
-    assert cli(home, "empty")[2] == "rekindle: empty: there is nothing in it that can be imported\n"
+    words = "the folder has no sessions that can be imported"
+    assert cli(home, "empty")[2] == f"rekindle: error: empty: {words}\n"
     SqliteStore(home / "other.db").close()
-    words = "it is a store: --store reads it, and `rekindle export` makes a bundle of it"
-    assert cli(home, "other.db")[::2] == (1, f"rekindle: other.db: {words}\n")
-    words = "there is no such file, and no tool of that name: give claude, codex, opencode"
+    words = "it is a store; name it with --store, or write a bundle with `rekindle export --all`"
+    assert cli(home, "other.db")[::2] == (1, f"rekindle: error: other.db: {words}\n")
+    words = "there is no such file, and no tool of that name; use claude, codex, opencode"
     for name in ("nowhere", "Claude"):
-        assert cli(home, name)[::2] == (1, f"rekindle: {name}: {words} or gemini, or all\n")
+        assert cli(home, name)[::2] == (1, f"rekindle: error: {name}: {words} or gemini, or all\n")
     assert not (home / "s.db").exists()
 
 
 def test_missing_tool_is_reported_with_its_expected_path(tmp_path: Path) -> None:
     code, _, said = cli(tmp_path, "claude")
     assert code == 1
-    assert f"Claude Code has no sessions here: there is no folder {tmp_path}/.claude" in said
-    assert cli(tmp_path, "all")[::2] == (0, "rekindle: none of the tools has sessions here\n")
+    assert (
+        f"Claude Code has no sessions on this machine: there is no folder {tmp_path}/.claude"
+        in said
+    )
+    assert cli(tmp_path, "all")[::2] == (
+        0,
+        "rekindle: note: none of the known tools has sessions on this machine\n",
+    )
 
 
 def test_interrupted_import_reports_that_progress_is_kept(
@@ -162,7 +176,9 @@ def test_interrupted_import_reports_that_progress_is_kept(
     monkeypatch.setattr(tool_import, "_import_changed", interrupt)
     path = home / ".claude"
     assert main(["import", "--store", str(home / "s.db"), str(path)]) == 130
-    assert capsys.readouterr().err.startswith("rekindle: interrupted: what was imported stays")
+    assert capsys.readouterr().err.startswith(
+        "rekindle: note: interrupted; the imported sessions stay"
+    )
 
 
 @pytest.mark.parametrize("columns", [60, 100])
@@ -180,8 +196,8 @@ def test_terminal_shows_one_line_per_session(home: Path, columns: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error_output"),
     [
-        (("-", "--watch"), "are for sessions of other tools"),
-        (("claude", "--watch", "--dry-run"), "do not go together"),
+        (("-", "--watch"), "do not apply to a bundle"),
+        (("claude", "--watch", "--dry-run"), "exclude each other"),
         (("claude", "--since", "soon"), "not a time"),
     ],
 )
@@ -215,14 +231,14 @@ def test_unreadable_tool_folder_does_not_stop_the_import(
         (home / ".claude").chmod(0o755)
     assert capsys.readouterr().err.splitlines() == [
         "Claude Code: 0 sessions (nothing was changed)",
-        f"rekindle: {home}/.claude/projects: Permission denied",
+        f"rekindle: error: {home}/.claude/projects: Permission denied",
         "Gemini CLI: 0 sessions (nothing was changed)",
     ]
 
 
 def test_json_matches_the_documentation(home: Path) -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
-    shown = re.search(r"## `rekindle import --json`.*?```json\n(.*?)```", text, re.DOTALL)
+    shown = re.search(r"## `rekindle import`.*?```json\n(.*?)```", text, re.DOTALL)
     assert shown is not None
     expected: dict[str, Any] = json.loads(shown[1])
     printed = json.loads(cli(home, "claude", "--json")[1])
@@ -282,7 +298,7 @@ def watcher(home: Path) -> Iterator[Watcher]:
 
 
 def test_watch_imports_changes_until_ctrl_c(home: Path, watcher: Watcher) -> None:
-    watcher.until("rekindle: watching; Ctrl-C ends it")
+    watcher.until("rekindle: note: watching for changes; Ctrl-C ends it")
     it = ClaudeFile()
     it.turn(1)
     for number in (2, 3):
@@ -300,7 +316,7 @@ def test_watch_imports_changes_until_ctrl_c(home: Path, watcher: Watcher) -> Non
 @pytest.mark.parametrize("tool", ["all", "claude"])
 def test_watch_notices_a_tool_that_appears_later(tmp_path: Path, tool: str) -> None:
     with closing(Watcher(tmp_path, tool)) as watcher:
-        watcher.until("rekindle: watching")
+        watcher.until("rekindle: note: watching")
         it = ClaudeFile()
         it.turn(1)
         it.write(tmp_path)
@@ -313,7 +329,7 @@ def test_watch_uses_little_cpu_and_stays_responsive() -> None:
 
 
 def test_watch_imports_a_session_once_its_lease_is_free(home: Path, watcher: Watcher) -> None:
-    watcher.until("rekindle: watching")
+    watcher.until("rekindle: note: watching")
     holder = LeaseHolder(token="t", pid=os.getpid(), machine="here")  # noqa: S106 - no password
     with SqliteStore(home / "s.db") as store:
         store.acquire_lease(SESSION, holder)
@@ -321,7 +337,7 @@ def test_watch_imports_a_session_once_its_lease_is_free(home: Path, watcher: Wat
         it.turn(1)
         it.turn(2)
         it.write(home)
-        assert "is in use by process" in watcher.until(f"rekindle: {it.path(home)}")
+        assert "is in use by process" in watcher.until(f"rekindle: error: {it.path(home)}")
     it.turn(3)
     it.write(home)
     assert watcher.end() == (0, "")

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 
 import warm_start
 from command_runs import STYLE, run, show, terminal
+from rekindle.cli.session_choice import NO_SESSIONS_YET
 from rekindle.model import (
     AgentIdentity,
     Archived,
@@ -114,9 +115,9 @@ def test_colour_depends_on_terminal_and_environment(path: Path) -> None:
 
 def test_table_reports_that_there_are_more(path: Path) -> None:
     shown = STYLE.sub("", show("list", "--store", path, "--limit", "3")).splitlines()
-    assert shown[-1] == "the last 3: --limit N shows more"
+    assert shown[-1] == "the last 3 sessions; -n N lists more"
     assert len(run("list", "--store", path, "--limit", "3").stdout.splitlines()) == 3
-    assert "shows more" not in show("list", "--store", path, "--limit", "6")
+    assert "lists more" not in show("list", "--store", path, "--limit", "6")
 
 
 def test_terminal_lists_fifty_and_a_pipe_all(tmp_path: Path) -> None:
@@ -126,7 +127,7 @@ def test_terminal_lists_fifty_and_a_pipe_all(tmp_path: Path) -> None:
         store.write([Opened(session_id=f"s{n}", at_us=n // 3, cwd="/p") for n in range(2100)])
         store.write([Counted(session_id=f"s{n}", at_us=1, turns=1) for n in range(2100)])
     shown = STYLE.sub("", show("list", "--store", path)).splitlines()
-    assert shown[-1] == "the last 50: --limit N shows more"
+    assert shown[-1] == "the last 50 sessions; -n N lists more"
     listed = [line.split("\t")[0] for line in run("list", "--store", path).stdout.splitlines()]
     assert len(set(listed)) == len(listed) == 2100
     assert [
@@ -245,7 +246,7 @@ def test_full_disk_at_stdout_is_reported_in_one_line(path: Path) -> None:
         )
     assert done.returncode == 1
     assert done.stderr.count(b"\n") == 1
-    assert done.stderr == b"rekindle: No space left on device\n"
+    assert done.stderr == b"rekindle: error: No space left on device\n"
 
 
 def test_removed_current_folder_is_reported(path: Path, tmp_path: Path) -> None:
@@ -263,7 +264,7 @@ def test_removed_current_folder_is_reported(path: Path, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert "the current folder is gone" in done.stderr
+    assert "the current folder was removed" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -279,3 +280,63 @@ def test_closed_stdout_is_not_an_error(path: Path, command: str) -> None:
     shell = ["sh", "-c", '"$@" >&-', "sh", *REKINDLE, name, "--store", str(path), *options]
     done = subprocess.run(shell, capture_output=True, timeout=TIMEOUT, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_title_gets_the_room_on_a_usual_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    title = "Fix the flaky test of the parser"
+    agent = AgentIdentity(name="claude-agent-acp", command=("x",))
+    with SqliteStore(path) as store:
+        for number in range(3):
+            # Ids that begin with the same time are told apart late.
+            name = f"session-2025-12-31T23-59-59-{number}{'x' * 20}"
+            cwd = "/home/user/projects/parser/packages/inner"
+            store.write([Opened(session_id=name, at_us=NOW, agent=agent, cwd=cwd)])
+            titled = Titled(session_id=name, at_us=NOW, source=TitleSource.AGENT, title=title)
+            store.write([titled, Counted(session_id=name, at_us=NOW, turns=1)])
+    lines = STYLE.sub("", show("list", "--store", path)).splitlines()
+    assert [line.endswith(title) for line in lines[1:]] == [True] * 3
+    assert lines[0].split() == ["ID", "AGE", "AGENT", "PROJECT", "TITLE"]
+    shown_id = lines[1].split()[0]
+    assert shown_id == "session-202…"
+    # The shortened id is still the beginning of an id.
+    done = run("show", "--store", path, shown_id)
+    assert f"'{shown_id}' matches 3 sessions; type more of" in done.stderr
+    wide = STYLE.sub("", show("list", "--store", path, columns=200))
+    assert "session-2025-12-31T23-59-59-2" in wide
+
+
+def test_secrets_in_titles_are_masked(path: Path) -> None:
+    token = f"ghp_{'aB3dE5gH7jK9' * 3}"
+    name = "aaaaaaaa-plain"
+    with SqliteStore(path) as store:
+        title = f"Push with {token}"
+        store.write([Titled(session_id=name, at_us=NOW, source=TitleSource.USER, title=title)])
+    assert "Push with ghp_***" in show("list", "--store", path)
+    assert "\tPush with ghp_***\t" in run("list", "--store", path).stdout
+    # A program gets the record.
+    assert token in run("list", "--store", path, "--json").stdout
+
+
+def test_empty_list_says_what_to_do_next(path: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.db"
+    SqliteStore(empty).close()
+    note = f"rekindle: note: {NO_SESSIONS_YET}\n"
+    assert run("list", "--store", empty).stderr == note
+    assert show("list", "--store", empty) == note
+    for options, remedy in (
+        (["--agent", "nobody"], "no session matches; `rekindle list` lists the sessions of all"),
+        (["--archived"], "no such session; `rekindle list` lists the others"),
+        (["--deleted"], "no such session; `rekindle list` lists the others"),
+    ):
+        done = run("list", "--store", path, *options)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert done.stderr.startswith(f"rekindle: note: {remedy}")
+    with SqliteStore(empty) as store:
+        store.write([Opened(session_id="unused", at_us=NOW, cwd="/p")])
+    assert "--all includes archived sessions" in run("list", "--store", empty).stderr
+    assert run("list", "--store", empty, "--all").stdout.startswith("unused\t")
+
+
+def test_limit_has_a_short_option(path: Path) -> None:
+    assert run("list", "--store", path, "-n", "2").stdout.count("\n") == 2

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import warm_start
+from rekindle.cli.session_choice import NO_SESSIONS_YET
 from rekindle.model import (
     AgentIdentity,
     Counted,
@@ -168,7 +169,7 @@ def test_show_accepts_an_id_prefix(store: Path) -> None:
 
 def test_interrupted_turn_is_marked(store: Path) -> None:
     assert cli("show", "--store", store, "ses_two").stdout.splitlines()[-1] == (
-        "(cut off, or still going on)"
+        "(interrupted, or still running)"
     )
 
 
@@ -191,22 +192,26 @@ def test_show_json(store: Path) -> None:
 @pytest.mark.parametrize(
     ("session", "words"),
     [
-        ("ses_", "'ses_' fits 2 sessions (ses_one, ses_two): give more of the id"),
-        ("nobody", "no session 'nobody' in this store"),
-        ("", "no session '' in this store"),
+        ("ses_", "'ses_' matches 2 sessions; type more of a title or of an id"),
+        ("nobody", "no session matches 'nobody'"),
+        ("", "no session matches ''"),
     ],
 )
 def test_unknown_or_ambiguous_id_is_an_error(store: Path, session: str, words: str) -> None:
     done = cli("show", "--store", store, session)
     assert (done.returncode, done.stdout) == (1, "")
     assert words in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert done.stderr.count("\n") == (3 if session == "ses_" else 1)
 
 
 def test_missing_default_store_counts_as_empty(tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data"), "REKINDLE_STORE": ""}
     done = cli("list", **home)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "rekindle: no sessions\n")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "",
+        f"rekindle: note: {NO_SESSIONS_YET}\n",
+    )
     assert cli("list", "--json", **home).stdout == "[]\n"
     assert cli("show", "x", **home).returncode == 1
     assert list(tmp_path.iterdir()) == []
@@ -215,7 +220,7 @@ def test_missing_default_store_counts_as_empty(tmp_path: Path) -> None:
 def test_missing_named_store_is_an_error(tmp_path: Path) -> None:
     done = cli("list", "--store", tmp_path / "none.db")
     assert done.returncode == 1
-    assert done.stderr.startswith(f"rekindle: there is no store at {tmp_path / 'none.db'}: ")
+    assert done.stderr.startswith(f"rekindle: error: there is no store at {tmp_path / 'none.db'}; ")
 
 
 @pytest.mark.parametrize("prefix", ["", "sqlite:///"])
@@ -244,13 +249,13 @@ def test_store_from_the_environment(store: Path, prefix: str) -> None:
 def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
     done = cli(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "usage: rekindle" in done.stderr
+    assert done.stderr.startswith("rekindle: error: " if arguments else "usage: rekindle")
     assert "Traceback" not in done.stderr
 
 
 def test_version_is_printed() -> None:
     assert cli("--version").stdout.startswith("rekindle 0.")
-    assert "commands:" in cli("--help").stdout
+    assert "Record sessions:" in cli("--help").stdout
 
 
 def test_closed_pipe_is_not_an_error(store: Path) -> None:

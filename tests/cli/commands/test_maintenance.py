@@ -12,6 +12,7 @@ import pytest
 
 from command_runs import STYLE, Done, run, terminal
 from rekindle.cli.main import COMMANDS
+from rekindle.cli.session_choice import NO_SESSIONS_YET
 from rekindle.model import (
     UNKNOWN_TO_AGENT,
     AgentIdentity,
@@ -118,12 +119,12 @@ def test_user_title_outlives_agent_titles(path: Path, cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error_output"),
     [
-        ([], "give a title, or --clear"),
-        ([" "], "give a title, or --clear"),
-        (["x", "--clear"], "give a title, or --clear"),
+        ([], "no title given; type one after the session"),
+        ([" "], "no title given; type one after the session"),
+        (["x", "--clear"], "no title given; type one after the session"),
         (["a\x1b[31mb"], "control characters"),
         (["x" * 501], "at most 500 characters"),
-        ([b"\xff"], "not text in UTF-8"),
+        ([b"\xff"], "not valid UTF-8"),
     ],
 )
 def test_invalid_title_is_refused(
@@ -184,10 +185,10 @@ def test_deleted_session_cannot_be_changed(path: Path, cli: Cli, command: list[s
         store.write([Deleted(session_id="ses_0", at_us=NOW)])
     done = cli(*command)
     assert (done.returncode, done.stdout) == (1, "")
-    expected = "session ses_0 is deleted: `rekindle undelete ses_0` brings it back"
-    assert done.stderr == f"rekindle: {expected}\n"
+    expected = "session ses_0 is deleted; `rekindle undelete ses_0` restores it"
+    assert done.stderr == f"rekindle: error: {expected}\n"
     assert ids(path, deleted=True) == ["ses_0"]
-    assert cli("delete", "ses_0", "--now").returncode == 0
+    assert cli("delete", "ses_0", "--now", "--yes").returncode == 0
     assert "was purged" in cli(*command).stderr
 
 
@@ -211,7 +212,7 @@ def test_fork_until_a_turn(path: Path, cli: Cli) -> None:
     for wrong in ("0", "3", "-1"):
         done = cli("fork", "ses_0", "--until", wrong)
         assert done.returncode == 2
-        assert f"session ses_0 has 2 turns: there is no turn {wrong}" in done.stderr
+        assert f"session ses_0 has no turn {wrong}" in done.stderr
 
 
 @pytest.mark.one_of(2)
@@ -255,7 +256,7 @@ def test_prune_keeps_sessions_in_use_or_archived(path: Path, cli: Cli) -> None:
         done = cli("prune", "--older-than", "90d", "--dry-run")
         assert done.stdout.count("\n") == 1
         weight = store.entries_size(["ses_stray"])
-        expected = f"would delete 1 session ({weight} B) (1 session in use left out)\n"
+        expected = f"would delete 1 session ({weight} B) (1 session in use skipped)\n"
         assert done.stderr == expected
         cli("prune", "--older-than", "90d", "--archived", "--yes")
         assert ids(path, deleted=True, with_archived=True) == ["ses_400", "ses_stray"]
@@ -278,7 +279,7 @@ def test_prune_now_purges(path: Path, cli: Cli) -> None:
 def test_prune_without_terminal_needs_yes(path: Path, cli: Cli) -> None:
     done = cli("prune", "--older-than", "90d", typed="y\n")
     assert done.returncode == 2
-    assert "nobody is here to be asked: give --yes to delete, or --dry-run" in done.stderr
+    assert "no terminal to confirm on; pass --yes to delete, or --dry-run" in done.stderr
     assert ids(path) == ALL
 
 
@@ -310,7 +311,7 @@ def test_prune_asks_for_confirmation(path: Path, typed: str, code: int, left: in
         rows = [line for line in STYLE.sub("", output).splitlines() if line.startswith("  ses_")]
         assert [row.split()[0] for row in rows] == ["ses_100", "ses_stray", "ses_400"]
         assert rows[0].index("T100") == rows[1].index("(no title)") == rows[2].index("T400")
-        assert "delete 3 sessions (" in output
+        assert "Delete 3 sessions (" in output
         opened.type(typed)
         assert opened.end() == code
         assert ("nothing was deleted" in opened.shown) is (code == 1)
@@ -344,7 +345,7 @@ def test_stats_prints_the_figures(cli: Cli) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[:3] == [
-        "sessions  3 (1 archived, 1 deleted besides)",
+        "sessions  3 (1 archived, and 1 deleted)",
         "turns     6",
         "messages  12",
     ]
@@ -359,7 +360,11 @@ def test_stats_prints_the_figures(cli: Cli) -> None:
 def test_stats_of_an_empty_store(tmp_path: Path) -> None:
     SqliteStore(tmp_path / "s.db").close()
     done = run("stats", "--store", tmp_path / "s.db")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "rekindle: no sessions\n")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "",
+        f"rekindle: note: {NO_SESSIONS_YET}\n",
+    )
     assert json.loads(run("stats", "--store", tmp_path / "s.db", "--json").stdout)["sessions"] == 0
     assert run("stats", "--store", tmp_path / "s.db", "--weeks", "0").returncode == 2
 
@@ -374,15 +379,15 @@ def test_compact_reclaims_space(path: Path, cli: Cli) -> None:
     purged, sizes = done.stdout.splitlines()
     assert purged == "purged 1 session deleted over 30 days ago"
     assert sizes.startswith("3.")
-    assert sizes.endswith(" MB given back")
+    assert sizes.endswith(" MB")
     assert path.stat().st_size < 200_000
     assert session(path, "ses_50").last_seq == 6
-    assert cli("compact").stdout.endswith(": nothing to give back\n")
+    assert cli("compact").stdout.endswith(": reclaimed nothing\n")
 
 
 def test_compact_includes_the_search_index(path: Path, cli: Cli) -> None:
     assert cli("search", "two").stdout.count("\n") == 4
-    assert cli("delete", "ses_100", "ses_400", "--now").returncode == 0
+    assert cli("delete", "ses_100", "ses_400", "--now", "--yes").returncode == 0
     with closing(apsw.Connection(str(index_path(path)))) as index:
         assert index.pragma("freelist_count") > 0
     before = index_path(path).stat().st_size
@@ -406,17 +411,17 @@ NEEDS_SESSION = {
 @pytest.mark.parametrize("command", NEEDS_SESSION)
 def test_unknown_or_ambiguous_id_is_an_error(cli: Cli, command: str) -> None:
     for given, error_output in (
-        ("nobody", "no session 'nobody' in this store: `rekindle list"),
-        ("ses_", "'ses_' fits 5 sessions (ses_0, ses_100, ses_400, …): give more of the id"),
-        ("", "no session '' in this store"),
+        ("nobody", "no session matches 'nobody'; `rekindle list"),
+        ("ses_", "'ses_' matches 5 sessions; type more of a title or of an id\n  ses_0 "),
+        ("", "no session matches ''"),
     ):
         done = cli(command, given, *NEEDS_SESSION[command])
         assert (done.returncode, done.stdout) == (1, "")
         assert error_output in done.stderr
-        assert done.stderr.count("\n") == 1
+        assert done.stderr.count("\n") == (6 if given == "ses_" else 1)
     done = cli(command, b"\xff", *NEEDS_SESSION[command])
     assert done.returncode == 2
-    assert "not text in UTF-8: '\\udcff'" in done.stderr
+    assert "not valid UTF-8: '\\udcff'" in done.stderr
 
 
 @pytest.mark.one_of(2)
@@ -429,7 +434,7 @@ def test_missing_or_invalid_store_is_reported(tmp_path: Path, command: str) -> N
     none = tmp_path / "none.db"
     done = run(name, "--store", none, *options, *rest)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"rekindle: there is no store at {none}: ")
+    assert done.stderr.startswith(f"rekindle: error: there is no store at {none}; ")
     assert not none.exists()
     none.write_bytes(b"garbage" * 1000)
     done = run(name, "--store", none, *options, *rest)
@@ -449,10 +454,14 @@ def test_locked_store_is_waited_for_and_reported(path: Path, cli: Cli, command: 
     done = cli(*command.split())
     holder.close()
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"rekindle: the store {path} is locked by another process\n"
+    assert (
+        done.stderr
+        == f"rekindle: error: the store {path} is locked by another process; try again later\n"
+    )
     assert ids(path) == ALL
 
 
-def test_readme_lists_every_command() -> None:
-    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
-    assert [name for name in COMMANDS if f"rekindle {name}" not in readme] == []
+def test_reference_lists_every_command() -> None:
+    page = Path(__file__).parents[3] / "docs" / "reference" / "commands.md"
+    text = page.read_text(encoding="utf-8")
+    assert [name for name in COMMANDS if f"rekindle {name}" not in text] == []

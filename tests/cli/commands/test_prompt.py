@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import warm_start
-from prepared_sessions import HARMFUL, STOPPING, alter, cli, record
+from claude_files import SESSION, ClaudeFile
+from prepared_sessions import HARMFUL, STOPPING, alter, cli, install, record
 from pty_terminal import Terminal
 from rekindle.model import Deleted, LeaseHolder
 from rekindle.store.sqlite.store import SqliteStore
@@ -33,12 +35,12 @@ def session(store: Path, tmp_path: Path) -> str:
 def test_only_the_answer_is_printed(store: Path, session: str) -> None:
     done = cli("prompt", "--store", store, session[:12], "What did I say first?")
     assert (done.returncode, done.stdout) == (0, "You said first: My name is Ada.\n")
-    assert done.stderr.startswith("rekindle: the agent did not remember")
+    assert done.stderr.startswith("rekindle: note: the agent had lost this session")
     again = cli("prompt", "--store", store, session, "How", "many", "prompts?")
     assert again.stdout == "You sent 2 prompts before this one.\n"
     assert cli("show", "--store", store, session, "--last").stdout.splitlines()[4:6] == [
         "> How many prompts?",
-        "(the agent did not remember this session, so it was told the record)",
+        "(the agent had lost this session; Rekindle sent it the history)",
     ]
 
 
@@ -71,9 +73,11 @@ def test_ambiguous_title_lists_the_sessions(store: Path, tmp_path: Path) -> None
     ids = [record(store, tmp_path, f"The {item} one") for item in ("first", "second")]
     done = cli("prompt", "--store", store, "--title", "one", "Hello")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("rekindle: 2 titles have 'one' in them: give more of it, or an")
+    assert done.stderr.startswith(
+        "rekindle: error: 'one' matches 2 sessions; type more of a title or of an id\n"
+    )
     for own_id, words in zip(ids, ("first", "second"), strict=True):
-        assert f"  {own_id[:16]}  The {words} one\n" in done.stderr
+        assert re.search(rf"  {own_id[:16]}  +\d+ \w+  The {words} one\n", done.stderr)
 
 
 @pytest.fixture
@@ -105,8 +109,10 @@ def test_exit_code_depends_on_the_stop_reason(
 def test_permission_without_terminal_needs_yes(store: Path, stopping: str) -> None:
     refused = cli("prompt", "--store", store, stopping, "end_turn")
     assert refused.stdout.endswith("it.\n\nno!\n")
-    assert refused.stderr.startswith("rekindle: refused, because nobody said --yes: Do\\x1b]0;")
-    allowed = cli("prompt", "--store", store, stopping, "--yes", "end_turn")
+    assert refused.stderr.startswith(
+        "rekindle: warning: refused, because --yes was not given: Do\\x1b]0;"
+    )
+    allowed = cli("prompt", "--store", store, stopping, "-y", "end_turn")
     assert allowed.stdout.endswith("it.\n\nyes!\n")
     assert allowed.stderr == ""
 
@@ -114,7 +120,7 @@ def test_permission_without_terminal_needs_yes(store: Path, stopping: str) -> No
 def test_permission_is_asked_on_a_terminal(store: Path, stopping: str) -> None:
     with Terminal("prompt", "--store", store, stopping, "refusal") as terminal:
         terminal.wait_for("2  Never (n)")
-        terminal.type("2")
+        terminal.answer("2")
         terminal.wait_for("no!")
         assert terminal.end() == 5
         assert "(refusal)" in terminal.shown
@@ -134,6 +140,74 @@ def test_json_has_the_whole_turn(store: Path, session: str) -> None:
 def test_agent_command_can_be_given(store: Path, session: str) -> None:
     done = cli("prompt", "--store", store, session, "max_tokens", "--", *STOPPING)
     assert done.returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin"),
+    [
+        (["Hello", "Ada", "--", *EXAMPLE_AGENT], ""),
+        (["--", *EXAMPLE_AGENT], "Hello Ada\n"),
+    ],
+)
+def test_new_session_is_started(store: Path, tmp_path: Path, words: list[str], stdin: str) -> None:
+    done = cli("prompt", "--new", "--store", store, *words, stdin=stdin, cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout == "You said: Hello Ada. That makes 1 message so far.\n"
+    (session,) = json.loads(cli("list", "--store", store, "--json").stdout)
+    assert done.stderr == f"rekindle: note: new session {session['id']}\n"
+    assert (session["cwd"], session["turns"]) == (str(tmp_path), 1)
+
+
+def test_new_session_uses_the_agent_used_last(store: Path, tmp_path: Path) -> None:
+    new = ("prompt", "--new", "--store", store, "--json", "--cwd", tmp_path, "Hello")
+    record(store, tmp_path)
+    done = cli(*new)
+    turn = json.loads(done.stdout)
+    assert done.stderr == f"rekindle: note: new session {turn['sessionId']}\n"
+    listed = json.loads(cli("list", "--store", store, "--json").stdout)
+    assert [(row["id"], row["agent"]["command"]) for row in listed] == [
+        (turn["sessionId"], list(EXAMPLE_AGENT))
+    ]
+
+
+def test_new_session_without_any_agent_names_the_list_of_agents(tmp_path: Path) -> None:
+    home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "REKINDLE_STORE": ""}
+    done = cli("prompt", "--new", "Hello", **home)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert 'as in `rekindle prompt --new "…" -- claude`; `rekindle agents` lists' in done.stderr
+    done = cli("prompt", "--last", "Hello", **home)
+    assert done.returncode == 1
+    assert "start a session with `rekindle new AGENT`" in done.stderr
+
+
+def test_unknown_session_names_the_option_for_a_new_one(store: Path, session: str) -> None:
+    assert session
+    done = cli("prompt", "--store", store, "Explain", "this")
+    assert done.returncode == 1
+    assert "`rekindle prompt --new TEXT` starts a session" in done.stderr
+
+
+def test_imported_session_is_continued_with_the_agent_of_its_tool(
+    store: Path, tmp_path: Path
+) -> None:
+    conversation = ClaudeFile(SESSION, str(tmp_path))
+    conversation.turn(1)
+    conversation.write(tmp_path)
+    environ = {"HOME": str(tmp_path), "PATH": str(install(tmp_path / "bin"))}
+    assert cli("import", "--store", store, "claude", **environ).returncode == 0
+    prompt = ("prompt", "--store", store, SESSION, "How many prompts?")
+    done = cli(*prompt, **environ)
+    assert (done.returncode, done.stdout) == (127, "")
+    assert "this session is one of Claude Code, whose agent claude-agent-acp is not" in done.stderr
+    install(tmp_path / "bin", "opencode")
+    assert "continue with another agent: `-- opencode`" in cli(*prompt, **environ).stderr
+    assert cli(*prompt, "--", "opencode", **environ).returncode == 0
+    install(tmp_path / "bin", "claude-agent-acp")
+    store.unlink()
+    cli("import", "--store", store, "claude", **environ)
+    done = cli(*prompt, **environ)
+    assert done.stdout == "You sent 1 prompt before this one.\n"
+    assert "rekindle: note: continuing with claude-agent-acp\n" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -174,24 +248,31 @@ def test_deleted_or_leased_session_is_reported(store: Path, session: str) -> Non
         assert taken.returncode == 0
         opened.write([Deleted(session_id=session, at_us=1)])
     done = cli("prompt", "--store", store, session, "Hello")
-    assert f"was deleted: `rekindle undelete {session}` brings it back" in done.stderr
+    assert f"is deleted; `rekindle undelete {session}` restores it" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["prompt"], "nothing to send"),
+        (["prompt"], "nothing to send: give SESSION and TEXT, or pipe TEXT in; `rekindle prompt"),
+        (["prompt", "hello"], "`rekindle prompt --new TEXT` starts a session"),
+        (["prompt", "--new"], 'nothing to send: give TEXT before --, as in `--new "…" -- claude`'),
+        (["prompt", "--new", "--", "claude"], "nothing to send"),
+        (["prompt", "--new", "--", "opencode", "acp"], "nothing to send"),
+        (["prompt", "--new", "--", "/bin/echo", "acp"], "nothing to send: give TEXT before --"),
+        (["prompt", "--new", "", "--", "/bin/echo", "acp"], "nothing to send"),
+        (["prompt", "--new", "--last", "x"], "leave out --last, --title and --takeover"),
         (["prompt", "--last", "--title", "x", "hello"], "not allowed with"),
-        (["prompt", "--title", " ", "hello"], "--title: it takes some text"),
-        (["resume", "x"], "needs a terminal"),
-        (["new"], "needs a terminal"),
+        (["prompt", "--title", " ", "hello"], "--title: the text is empty"),
+        (["resume", "x"], "needs a terminal: without one, use `rekindle prompt`\n"),
+        (["new"], "needs a terminal: without one, use `rekindle prompt --new`\n"),
     ],
 )
 def test_wrong_usage_ends_with_2(arguments: list[str], text: str) -> None:
     done = cli(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert text in done.stderr
-    assert "usage: rekindle" in done.stderr
+    assert done.stderr.startswith("rekindle: error: ")
 
 
 def test_ctrl_c_cancels_the_turn(store: Path, session: str) -> None:

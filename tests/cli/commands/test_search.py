@@ -12,6 +12,7 @@ import apsw
 import pytest
 
 import warm_start
+from rekindle.cli.session_choice import NO_SESSIONS_YET
 from rekindle.model import (
     AgentIdentity,
     Deleted,
@@ -120,7 +121,9 @@ def test_secrets_in_titles_are_masked(tmp_path: Path) -> None:
         shown = cli("search", "--store", path, *options, "deploy")[1]
         assert "deploy with ghp_*** please" in shown
         assert TOKEN not in shown
-        assert TOKEN in cli("search", "--store", path, "--no-redact", *options, "deploy")[1]
+        # In the title, the agent's name, the folder and the snippet.
+        whole = cli("search", "--store", path, "--no-redact", *options, "deploy")[1]
+        assert whole.count(TOKEN) == 4
 
 
 @pytest.mark.parametrize(
@@ -151,8 +154,8 @@ def test_search_filters(store: Path, options: list[str], expected: list[str]) ->
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ([], "nothing to look for: give a word"),
-        (["--", "-x"], "nothing to look for"),
+        ([], "no words to search for; type a word"),
+        (["--", "-x"], "no words to search for"),
         (["--limit", "0", "x"], "--limit must be from 1"),
         (["--since", "yesterday", "x"], "not a time: yesterday"),
     ],
@@ -164,10 +167,10 @@ def test_wrong_usage_ends_with_2(store: Path, arguments: list[str], text: str) -
 
 
 def test_no_hits_are_reported(store: Path, tmp_path: Path) -> None:
-    nothing = (0, "", "rekindle: nothing found\n")
+    nothing = (0, "", "rekindle: note: nothing found\n")
     assert cli("search", "--store", store, "nonsense") == nothing
     empty = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data"), "REKINDLE_STORE": ""}
-    assert cli("search", "x", **empty) == nothing
+    assert cli("search", "x", **empty) == (0, "", f"rekindle: note: {NO_SESSIONS_YET}\n")
     assert cli("search", "--json", "x", **empty)[1] == "[]\n"
     assert cli("reindex", **empty)[0] == 1
     assert cli("search", "--store", tmp_path / "none.db", "x")[0] == 1
@@ -208,7 +211,7 @@ def test_deleted_session_is_not_found(store: Path) -> None:
     assert ids() == ["ses_one"]
     cli("undelete", "--store", store, "ses_two")
     assert ids() == ["ses_two", "ses_one"]
-    cli("delete", "--store", store, "ses_one", "--purge-now")
+    cli("delete", "--store", store, "ses_one", "--purge-now", "--yes")
     for file in store.parent.glob("s.db.index*"):
         assert b"hush" not in file.read_bytes()
     assert ids() == ["ses_two"]
@@ -223,8 +226,8 @@ def test_wait_for_a_locked_index_is_bounded(store: Path) -> None:
         code, shown, error_output = cli("search", "--store", store, "hello")
         assert (code, len(shown.splitlines())) == (0, 2)
         assert error_output == (
-            f"rekindle: the index {store}.index is in use by another process: "
-            "the latest may be missing\n"
+            f"rekindle: warning: the index {store}.index is in use by another process; "
+            "the search may miss the latest turns\n"
         )
         other.execute("rollback")
         assert len(cli("search", "--store", store, "hello")[1].splitlines()) == 3
@@ -252,8 +255,8 @@ def test_damaged_index_is_reported(store: Path) -> None:
         db.execute("update passage_0_data set block = x'ffffffffff'")
     code, _, error_output = cli("search", "--store", store, "hello")
     assert code == 1
-    words = f"the index {store}.index is damaged: `rekindle reindex` makes it anew"
-    assert error_output == f"rekindle: {words}\n"
+    words = f"the index {store}.index is damaged; `rekindle reindex` rebuilds it"
+    assert error_output == f"rekindle: error: {words}\n"
     assert cli("reindex", "--store", store)[0] == 0
     assert len(cli("search", "--store", store, "hello")[1].splitlines()) == 2
 
@@ -271,9 +274,9 @@ def test_search_in_a_damaged_store_warns_of_missing_hits(
     code, shown, error_output = cli("search", "--store", store, "nobody")
     assert (code, shown) == (1, "")
     first, *rest = error_output.splitlines()
-    assert first.startswith(f"rekindle: the store {store} is damaged: ")
-    assert first.endswith(": `rekindle doctor --fix` saves what can be read")
-    assert rest in ([], ["rekindle: nothing found in what could be looked at"])
+    assert first.startswith(f"rekindle: error: the store {store} is damaged: ")
+    assert first.endswith("; `rekindle doctor --fix` recovers what can be read")
+    assert rest in ([], ["rekindle: note: nothing found in the readable part of the store"])
 
 
 def test_running_conversation_is_found(tmp_path: Path) -> None:
@@ -302,3 +305,14 @@ def test_expired_sessions_are_purged_from_the_index(store: Path) -> None:
             client.call("session/list", {})
     for file in store.parent.glob("s.db.index*"):
         assert b"hush" not in file.read_bytes()
+
+
+def test_search_reports_that_only_archived_sessions_match(store: Path) -> None:
+    cli("archive", "--store", store, "ses_one")
+    expected = "rekindle: note: only archived sessions match; --archived includes them\n"
+    assert cli("search", "--store", store, "hush") == (0, "", expected)
+    assert cli("search", "--store", store, "hush", "--archived")[1].startswith("ses_one\t")
+    assert cli("search", "--store", store, "--json", "hush") == (0, "[]\n", "")
+    nothing = (0, "", "rekindle: note: nothing found\n")
+    assert cli("search", "--store", store, "hush", "--agent", "gemini") == nothing
+    assert cli("search", "--store", store, "xyzzy", "--archived") == nothing

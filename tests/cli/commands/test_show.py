@@ -171,7 +171,7 @@ def test_every_diff_names_its_file(tmp_path: Path, options: list[str]) -> None:
         "✓ T",
         "  add /p/new",
         "  +hello",
-        "  (/p/long: 100000 lines became 1, too long to compare)",
+        "  (/p/long: 100000 lines became 1; too long to compare)",
         *(["  → b"] if options else []),
         "  (move /p/a → /p/b)",
         "  /p/c, /p/d",
@@ -221,7 +221,7 @@ def test_unknown_turn_is_an_error(store: Path, number: str) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (1, "")
-    words = f"rekindle: no turn {number} in this session: its turns are 1 to 2\n"
+    words = f"rekindle: error: the session has no turn {number}; its turns are 1 to 2\n"
     assert done.stderr == words
 
 
@@ -236,7 +236,10 @@ def test_session_is_chosen_by_title_or_as_last(store: Path) -> None:
     )
     assert done.stdout.startswith("A title\n")
     assert "── turn 1" in done.stdout
-    assert done.stderr == "rekindle: no session of this folder; the last of all is of /p\n"
+    assert (
+        done.stderr
+        == "rekindle: note: this project has no session; the last used session is of /p\n"
+    )
 
 
 def test_raw_prints_the_recorded_lines(store: Path) -> None:
@@ -355,6 +358,12 @@ def test_pager_starts_only_if_text_exceeds_the_screen(store: Path) -> None:
     assert "Nothing." in shown(store, rows=10, PAGER="no-such-pager").shown
 
 
+def test_terminal_without_a_known_size_is_supported(store: Path) -> None:
+    with Terminal("show", "--store", store, S, rows=0, columns=0, PAGER="cat -") as terminal:
+        assert terminal.end() == 0
+        assert "Nothing." in "".join(terminal.shown.split("\n"))
+
+
 def test_quitting_the_pager_early_is_not_an_error(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as opened:
@@ -396,6 +405,19 @@ def test_follow_shows_new_turns(store: Path, following: "subprocess.Popen[str]")
     following.send_signal(signal.SIGINT)
     assert following.wait(TIMEOUT) == 130
     assert following.stderr.read() == ""
+
+
+def test_follow_shows_a_rewind(store: Path, following: "subprocess.Popen[str]") -> None:
+    assert following.stdout
+    assert [following.stdout.readline() for _ in range(7)][-1] == "(refusal)\n"
+    with SqliteStore(store) as opened:
+        opened.write([update("history_truncated", lastMessageId=None)])
+        assert following.stdout.readline() == "(the session was rewound; 0 turns remain)\n"
+        opened.write([prompt(3, "Again"), said("Yes.\n"), answer(3)])
+        assert [following.stdout.readline() for _ in range(4)][2:] == ["> Again\n", "Yes.\n"]
+        opened.write([update("history_truncated", lastMessageId="nobody")])
+        opened.write([prompt(4, "More"), answer(4)])
+        assert [following.stdout.readline() for _ in range(3)][2:] == ["> More\n"]
 
 
 def test_follow_continues_a_running_turn(tmp_path: Path) -> None:
@@ -483,3 +505,74 @@ def test_long_session_shows_progress(store: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(ProgressBar, "update", lambda _, done, total: output.append((done, total)))
     assert main(["show", "--store", str(store), S]) == 0
     assert output == [(seq, 9) for seq in range(1, 10)]
+
+
+# -- secrets --------------------------------------------------------------------------------
+
+TOKEN = f"ghp_{'aB3dE5gH7jK9' * 3}"
+
+
+@pytest.fixture
+def secretive(tmp_path: Path) -> Path:
+    """Return a store whose session has a secret in its title and in every part."""
+    path = tmp_path / "s.db"
+    content = [{"type": "content", "content": text(f"export {TOKEN}")}]
+    with SqliteStore(path) as opened:
+        opened.write(
+            [
+                Opened(session_id=S, at_us=AT, agent=AgentIdentity(name="Agent"), cwd="/p"),
+                Titled(session_id=S, at_us=AT, source=TitleSource.USER, title=f"Use {TOKEN}"),
+                prompt(1, f"Log in with {TOKEN}."),
+                update("agent_thought_chunk", content=text(f"They use {TOKEN}.")),
+                update(
+                    "tool_call",
+                    toolCallId="r",
+                    title=f"echo {TOKEN}",
+                    status="completed",
+                    rawInput={"token": TOKEN},
+                    content=content,
+                ),
+                said(f"I have used {TOKEN[:9]}"),
+                said(f"{TOKEN[9:]} now."),
+                answer(1),
+            ]
+        )
+    return path
+
+
+def test_secrets_are_masked_unless_asked_for(
+    secretive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["show", "--store", str(secretive), S, "--tools", "--thoughts"]
+    assert main(options) == 0
+    shown = capsys.readouterr().out
+    assert TOKEN not in shown
+    assert shown.count("ghp_***") == 6
+    assert shown.startswith("Use ghp_***\n")
+    assert main([*options, "--no-redact"]) == 0
+    assert capsys.readouterr().out.count(TOKEN) == 7
+    # Programs get the record.
+    for option in ("--json", "--raw"):
+        with SqliteStore(secretive, create=False) as store:
+            expected = sum(TOKEN in entry.line.decode() for entry in store.read(S))
+        assert main([*options, option]) == 0
+        assert capsys.readouterr().out.count(TOKEN) >= expected
+
+
+def test_recorded_messages_are_masked_on_a_terminal(secretive: Path) -> None:
+    for option, is_masked in (([], True), (["--no-redact"], False)):
+        with Terminal("show", "--store", secretive, S, "--raw", *option) as terminal:
+            assert terminal.end() == 0
+            assert (TOKEN in terminal.shown.replace("\n", "")) is not is_masked
+
+
+def test_followed_session_is_masked(secretive: Path) -> None:
+    following = Terminal("show", "--store", secretive, S, "-f", COLUMNS="200")
+    with SqliteStore(secretive) as opened, following as terminal:
+        terminal.wait_for("I have used ghp_***")
+        opened.write([prompt(2, f"Again: {TOKEN}"), said(f"So {TOKEN[:20]}")])
+        opened.write([said(f"{TOKEN[20:]} it is.\n")])
+        terminal.wait_for("So ghp_*** it is.")
+        terminal.type("\x03")
+        assert terminal.end() == 130
+        assert TOKEN not in terminal.shown

@@ -2,12 +2,13 @@
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
-from rekindle.cli.editors.jsonc import parse, set_value, update
+from rekindle.cli.editors.jsonc import parse, prepend, remove, replace_text, set_value, update
 from rekindle.errors import FileUnclear
 
 SETTINGS = """\
@@ -56,7 +57,11 @@ def test_update_keeps_other_members() -> None:
         ("{}", '{\n  "a": {\n    "b": 1\n  }\n}'),
         ("{ // x\n}\n", '{ // x\n  "a": {\n    "b": 1\n  }\n}\n'),
         ('{"c": 2}', '{"c": 2,\n  "a": {\n    "b": 1\n  }\n}'),
-        ('{"a": {"c": 2} }', '{"a": {"c": 2,\n  "b": 1\n} }'),
+        ('{"a": {"c": 2} }', '{"a": {"c": 2, "b": 1} }'),
+        ('{"a": {"c": 2,}}', '{"a": {"c": 2, "b": 1,}}'),
+        ('/*\n * x */\n{\n    "a": {}\n}', '/*\n * x */\n{\n    "a": {\n        "b": 1\n    }\n}'),
+        ('{ "a": {\n\t"c": 2\n}}', '{ "a": {\n\t"c": 2,\n\t"b": 1\n}}'),
+        ('{\n  "a": {\n\t\t"c": 2\n  }\n}', '{\n  "a": {\n\t\t"c": 2,\n\t\t"b": 1\n  }\n}'),
         ('{\n\t"a": {}\n}', '{\n\t"a": {\n\t\t"b": 1\n\t}\n}'),
         ('{\n    "c": 2 // two\n}', '{\n    "c": 2, // two\n    "a": {\n        "b": 1\n    }\n}'),
         ('{\n "c": 2 /* 2 */, // two\n}', '{\n "c": 2 /* 2 */, // two\n "a": {\n  "b": 1\n },\n}'),
@@ -74,8 +79,8 @@ def test_indentation_and_line_ends_are_kept(before: str, after: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("[]", "the file is no object"),
-        ('{"a": 5}', "a is no object"),
+        ("[]", "the file is not an object"),
+        ('{"a": 5}', "a is not an object"),
         ('{"a": {}, "a": {}}', "has 'a' twice"),
         ('{"a": {"b": [1, // one\n2]}}', "a.b has comments in it"),
         ('{"a": {"b": 1}', "is expected in line 1"),
@@ -94,6 +99,62 @@ def test_indentation_and_line_ends_are_kept(before: str, after: str) -> None:
 def test_ambiguous_text_is_refused(text: str, why: str) -> None:
     with pytest.raises(FileUnclear, match=re.escape(why)):
         set_value(text, ("a", "b"), 2)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('{"a": {"b": []}}', '{"a": {"b": ["x", 1]}}'),
+        ('{"a": {"b": [ ]}}', '{"a": {"b": ["x", 1 ]}}'),
+        ('{"a": {"b": [2, 3]}}', '{"a": {"b": ["x", 1, 2, 3]}}'),
+        ('{"a": {"b": [\n\t\t2, // two\n\t\t3,\n\t]}}',
+         '{"a": {"b": [\n\t\t"x",\n\t\t1,\n\t\t2, // two\n\t\t3,\n\t]}}'),
+        ('{"a": {"b": [ // mine\r\n  2\r\n]}}',
+         '{"a": {"b": [ // mine\r\n  "x",\r\n  1,\r\n  2\r\n]}}'),
+    ],
+)  # fmt: skip
+def test_prepend_keeps_the_style_and_comments_of_the_array(before: str, after: str) -> None:
+    assert prepend(before, ("a", "b"), ["x", 1]) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('{"b": 1}', "{}"),
+        ('{ "b": 1 }', "{ }"),
+        ('{"a": 0, "b": 1}', '{"a": 0}'),
+        ('{"b": 1, "c": 2}', '{"c": 2}'),
+        ('{"a": 0, "b": 1, "c": 2,}', '{"a": 0, "c": 2,}'),
+        ('{\n  "a": 0,\n  "b": 1\n}', '{\n  "a": 0\n}'),
+        ('{\r\n  "a": 0,\r\n  "b": {\r\n  },\r\n}', '{\r\n  "a": 0,\r\n}'),
+        ('{\n  "a": 0, // zero\n  "b": 1 // one\n}', '{\n  "a": 0 // zero // one\n}'),
+        ('{\n  "a": 0, // zero\n  "b": 1 }', '{\n  "a": 0 // zero\n }'),
+        ('{\n  "a": 0, /* b */ "b": 1\n}', '{\n  "a": 0 /* b */\n}'),
+    ],
+)
+def test_remove_takes_the_comma_and_the_line(before: str, after: str) -> None:
+    assert remove(before, ["b"]) == after
+
+
+@pytest.mark.parametrize("change", [remove, lambda *it: replace_text(*it, "0")])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"a": {}}', "a has no 'b'"),
+        ('{"a": 5}', "a is not an object"),
+        ('{"a": {"b": 1}, "a": {}}', "the file has 'a' twice"),
+    ],
+)
+def test_change_of_a_missing_value_is_refused(
+    change: Callable[..., str], text: str, why: str
+) -> None:
+    with pytest.raises(FileUnclear, match=re.escape(why)):
+        change(text, ["a", "b"])
+
+
+def test_prepend_to_another_value_is_refused() -> None:
+    with pytest.raises(FileUnclear, match="a is not an array"):
+        prepend('{"a": 5}', ["a"], ["x"])
 
 
 json_values = st.recursive(
@@ -142,7 +203,7 @@ def test_set_value_changes_only_that_value(
     try:
         changed = set_value(text, path, value)
     except FileUnclear as error:
-        assert "is no object" in str(error) or "has comments in it" in str(error)  # noqa: PT017
+        assert "is not an object" in str(error) or "has comments in it" in str(error)  # noqa: PT017
         return
     found = parse(changed).data
     for key in path:
@@ -151,3 +212,31 @@ def test_set_value_changes_only_that_value(
     assert set_value(changed, path, value) == changed
     comments = re.findall(r"remark\d+", text)
     assert [item for item in re.findall(r"remark\d+", changed) if item in comments] == comments
+
+
+@given(commented(), st.data())
+def test_remove_and_replace_text_change_only_that_value(
+    written: tuple[str, dict[str, Any]], data: st.DataObject
+) -> None:
+    text, members = written
+    if not members:
+        return
+    key = data.draw(st.sampled_from(sorted(members)))
+    rest = remove(text, [key])
+    assert parse(rest).data == {name: it for name, it in members.items() if name != key}
+    member = (parse(text).members or {})[key]
+    assert remarks(rest) == remarks(text[: member.key] + text[member.comma or member.end :])
+    assert parse(replace_text(text, [key], "[1]")).data == {**members, key: [1]}
+
+
+@given(commented(), st.lists(json_values, max_size=3))
+def test_prepend_keeps_comments(written: tuple[str, dict[str, Any]], items: list[object]) -> None:
+    text, data = written
+    text = f'{{"a": {text}, "b": [{"" if not data else text}]}}'
+    changed = prepend(text, ["b"], items)
+    assert parse(changed).data == {"a": data, "b": [*items, *([data] if data else [])]}
+    assert remarks(changed) == remarks(text)
+
+
+def remarks(text: str) -> list[str]:
+    return re.findall(r"remark\d+", text)

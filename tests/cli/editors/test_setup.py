@@ -11,77 +11,55 @@ from pathlib import Path
 
 import pytest
 
-import warm_start
+from editor_setup import EDITOR_FILES, setup
 from rekindle.cli.editors.agents import editor_agent, rekindle_command
+from rekindle.cli.editors.blocks import put_block, remove_block
 from rekindle.cli.editors.jsonc import parse
-from rekindle.cli.editors.registry import put_block
 from rekindle.errors import FileUnclear
-from stdio_client import REKINDLE, TIMEOUT
+from stdio_client import TIMEOUT
 
-README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
-EDITORS = ("zed", "jetbrains", "neovim", "emacs")
+ROOT = Path(__file__).parents[3]
+DOCUMENTS = "".join(
+    file.read_text(encoding="utf-8")
+    for file in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+)
+EDITORS = ("zed", "jetbrains", "vscode", "neovim", "emacs")
 AGENT = ("opencode", "acp")
 NVIM, EMACS = shutil.which("nvim") or "", shutil.which("emacs") or ""
 (OURS,) = rekindle_command()
-FILES = {
-    "zed": ".config/zed/settings.json",
-    "jetbrains": ".jetbrains/acp.json",
-    "neovim": ".config/nvim/after/plugin/rekindle.lua",
-    "emacs": ".emacs.d/init.el",
-}
 EXISTING = {
     "zed": '// mine\n{\n  "theme": "dark", // dark\n}\n',
     "jetbrains": '{\n  "agent_servers": {}\n}\n',
+    "vscode": '{\n    "editor.fontSize": 14,\n    "acp.agents": {}\n}',
     "neovim": "-- mine\nprint(1)\n",
     "emacs": ";; mine\n(setq x 1)\n;;; init.el ends here\n",
 }
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    home = tmp_path / "home"
-    home.mkdir()
-    return home
-
-
-def setup(home: Path, *arguments: str | Path, **variables: str) -> tuple[int, str, str]:
-    usual = {"HOME": str(home), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
-    done = warm_start.run(
-        [*REKINDLE, "setup", *arguments],
-        env=usual | variables,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stdout, done.stderr
 
 
 def backups(file: Path) -> list[Path]:
     return sorted(file.parent.glob(f"{file.name}.backup-*"))
 
 
-@pytest.mark.parametrize("editor", EDITORS)
-def test_readme_shows_the_printed_snippets(home: Path, editor: str) -> None:
+@pytest.mark.parametrize("editor", ["zed", "jetbrains", "neovim", "emacs"])
+def test_documents_show_the_printed_snippets(home: Path, editor: str) -> None:
     code, printed, where = setup(home, editor, "--", *AGENT)
     assert code == 0
-    assert f"in {home / FILES[editor]}:" in where
-    shown = re.findall(r"^```(?:json|lua|elisp)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    assert f"in {home / EDITOR_FILES[editor]}:" in where
+    shown = re.findall(r"^```(?:json|lua|elisp)\n(.*?)^```", DOCUMENTS, re.MULTILINE | re.DOTALL)
     assert printed.replace(OURS, "rekindle") in shown
-    assert not (home / FILES[editor]).exists()
+    assert not (home / EDITOR_FILES[editor]).exists()
 
 
 @pytest.mark.parametrize("editor", EDITORS)
 def test_written_text_is_the_printed_snippet(home: Path, editor: str) -> None:
     _, printed, _ = setup(home, editor, "--", *AGENT)
     assert setup(home, editor, "--write", "--", *AGENT)[0] == 0
-    assert printed.strip() in (home / FILES[editor]).read_text(encoding="utf-8")
+    assert printed.strip() in (home / EDITOR_FILES[editor]).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("editor", EDITORS)
 def test_write_keeps_other_content_and_makes_a_backup(home: Path, editor: str) -> None:
-    file = home / FILES[editor]
+    file = home / EDITOR_FILES[editor]
     file.parent.mkdir(parents=True)
     file.write_text(EXISTING[editor], encoding="utf-8")
     file.chmod(0o640)
@@ -93,11 +71,14 @@ def test_write_keeps_other_content_and_makes_a_backup(home: Path, editor: str) -
     assert [stat.S_IMODE(item.stat().st_mode) for item in (file, copy)] == [0o640, 0o640]
     written = file.read_text(encoding="utf-8")
     for line in EXISTING[editor].splitlines():
-        if "agent_servers" not in line:
+        if "agents" not in line and "agent_servers" not in line:
             assert line in written
     assert [path.name for path in file.parent.iterdir() if path.suffix == ".tmp"] == []
     # A second run changes nothing, and another agent is added beside the first.
-    assert setup(home, editor, "--write", "--", *AGENT)[:2] == (0, f"{file} has it already\n")
+    assert setup(home, editor, "--write", "--", *AGENT)[:2] == (
+        0,
+        f"{file} has this agent already\n",
+    )
     assert backups(file) == [copy]
     setup(home, editor, "--write", "--", "codex-acp")
     both = file.read_text(encoding="utf-8")
@@ -111,7 +92,7 @@ def test_write_keeps_other_content_and_makes_a_backup(home: Path, editor: str) -
 
 
 def test_write_changes_only_the_command_of_an_existing_agent(home: Path) -> None:
-    file = home / FILES["zed"]
+    file = home / EDITOR_FILES["zed"]
     file.parent.mkdir(parents=True)
     file.write_text(
         '{"agent_servers": {"OpenCode": {"type": "custom", "command": "opencode",\n"args": ["acp"],'
@@ -132,14 +113,14 @@ def test_write_changes_only_the_command_of_an_existing_agent(home: Path) -> None
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (b'{"agent_servers": []}', "agent_servers is no object"),
-        (b'{"a": ', "no valid JSON"),
+        (b'{"agent_servers": []}', "agent_servers is not an object"),
+        (b'{"a": ', "not valid JSON"),
         (b'{"a": "\xff"}', "not in UTF-8"),
         (b'{"agent_servers": {}, "agent_servers": {}}', "twice"),
     ],
 )
 def test_unclear_file_is_left_and_the_snippet_printed(home: Path, text: bytes, why: str) -> None:
-    file = home / FILES["zed"]
+    file = home / EDITOR_FILES["zed"]
     file.parent.mkdir(parents=True)
     file.write_bytes(text)
     code, _, output = setup(home, "zed", "--write", "--", *AGENT)
@@ -154,7 +135,7 @@ def test_link_is_kept_and_its_target_written(home: Path, tmp_path: Path) -> None
     dotfiles = tmp_path / "dotfiles"
     dotfiles.mkdir()
     (dotfiles / "settings.json").write_text("{}", encoding="utf-8")
-    file = home / FILES["zed"]
+    file = home / EDITOR_FILES["zed"]
     file.parent.mkdir(parents=True)
     file.symlink_to(dotfiles / "settings.json")
     assert setup(home, "zed", "--write", "--", *AGENT)[0] == 0
@@ -173,13 +154,15 @@ def test_name_and_file_options(home: Path, tmp_path: Path) -> None:
 
 def test_default_paths_of_the_editors(home: Path, tmp_path: Path) -> None:
     elsewhere = {"XDG_CONFIG_HOME": str(tmp_path / "xdg")}
-    assert f"in {tmp_path}/xdg/zed/settings.json" in setup(home, "zed", **elsewhere)[2]
+    assert f"in {tmp_path}/xdg/zed/settings.json" in setup(home, "zed", **elsewhere)[1]
     assert f"in {tmp_path}/xdg/mine/after" in setup(
         home, "neovim", NVIM_APPNAME="mine", **elsewhere
     )[2]  # fmt: skip
     flatpak = home / ".var/app/dev.zed.Zed/config/zed"
     flatpak.mkdir(parents=True)
-    assert f"in {flatpak}/settings.json" in setup(home, "zed")[2]
+    assert f"in {flatpak}/settings.json" in setup(home, "zed")[1]
+    (home / ".config/VSCodium/User").mkdir(parents=True)
+    assert f"in {home}/.config/VSCodium/User/settings.json" in setup(home, "vscode")[1]
     (tmp_path / "xdg/emacs").mkdir(parents=True)
     assert f"in {tmp_path}/xdg/emacs/init.el" in setup(home, "emacs", **elsewhere)[2]
     (home / ".emacs.d").mkdir()
@@ -196,9 +179,21 @@ def test_agent_program_is_resolved_to_its_full_path(home: Path, tmp_path: Path) 
     _, printed, output = setup(home, "zed", "--", *AGENT, PATH=path)
     assert f'"{program}"' in printed
     assert "not found" not in output
-    assert "opencode was not found here" in setup(home, "zed", "--", *AGENT)[2]
+    assert "opencode was not found;" in setup(home, "zed", "--", *AGENT)[2]
     npx = ("npx", "-y", "@agentclientprotocol/claude-agent-acp@0.99")
     assert '"Claude Code": {' in setup(home, "zed", "--", *npx)[1]
+
+
+def test_folder_of_one_shell_is_replaced_by_its_target(home: Path, tmp_path: Path) -> None:
+    installation = tmp_path / "node-versions/v22/bin"
+    installation.mkdir(parents=True)
+    (installation / "npm-cli.js").touch(mode=0o755)
+    (installation / "npx").symlink_to("npm-cli.js")
+    shell = tmp_path / "fnm_multishells/123_456"
+    shell.parent.mkdir()
+    shell.symlink_to(installation.parent)
+    printed = setup(home, "zed", "--", "npx", "agent", PATH=f"{shell}/bin:/usr/bin:/bin")[1]
+    assert f'"{installation}/npx"' in printed
 
 
 @pytest.mark.parametrize(
@@ -231,22 +226,23 @@ def test_agent_is_named_after_its_program_not_its_launcher(command: str, name: s
 @pytest.mark.parametrize("editor", EDITORS)
 def test_replaced_command_is_reported(home: Path, editor: str) -> None:
     first, second = ("npx", "-y", "@acme/my-agent"), ("npx", "-y", "@other/my-agent", 'a"b')
-    output = setup(home, editor, "--write", "--", *first)[1]
-    assert "takes the place" not in output
-    output = setup(home, editor, "--write", "--", *second)[1]
-    assert "it takes the place of: " in output
+    output = setup(home, editor, "--write", "--", *first)[2]
+    assert "replaces the command" not in output
+    output = setup(home, editor, "--write", "--", *second)[2]
+    assert "this replaces the command of my-agent: " in output
     assert "run -- " in output
-    assert "-y @acme/my-agent\n" in output
-    output = setup(home, editor, "--write", "--", *first)[1]
+    assert "-y @acme/my-agent; to have both, use --name NAME\n" in output
+    output = setup(home, editor, "--write", "--", *first)[2]
     assert shlex.join(second[1:]) in output
-    assert "takes the place" not in setup(home, editor, "--write", "--", "other")[1]
+    assert "replaces the command" not in setup(home, editor, "--write", "--", "other")[2]
 
 
 def test_replaced_command_without_rekindle_is_reported(home: Path) -> None:
-    file = home / FILES["jetbrains"]
+    file = home / EDITOR_FILES["jetbrains"]
     file.parent.mkdir()
     file.write_text('{"agent_servers": {"OpenCode": {"command": "x"}}}', encoding="utf-8")
-    assert "takes the place of: x\n" in setup(home, "jetbrains", "--write", "--", *AGENT)[1]
+    output = setup(home, "jetbrains", "--write", "--", *AGENT)[2]
+    assert "replaces the command of OpenCode: x;" in output
 
 
 @pytest.mark.parametrize("editor", EDITORS)
@@ -254,7 +250,7 @@ def test_rekindle_run_is_not_added_twice(home: Path, editor: str) -> None:
     plain = setup(home, editor, "--", *AGENT)[1]
     _, printed, output = setup(home, editor, "--", "rekindle", "run", "--", *AGENT)
     assert printed == plain
-    assert "has `rekindle run` already" in output
+    assert "starts Rekindle already" in output
     assert "rekindle was not found" not in output
     printed = setup(home, editor, "--", "/x/rekindle", "run", "--store", "/s.db", "--", *AGENT)[1]
     assert printed.replace(" ", "").replace(",", "").count('"run"') == 1
@@ -271,13 +267,13 @@ def test_launcher_before_rekindle_is_kept(home: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o400, 0o444])
 def test_read_only_file_is_not_changed(home: Path, mode: int) -> None:
-    file = home / FILES["zed"]
+    file = home / EDITOR_FILES["zed"]
     file.parent.mkdir(parents=True)
     file.write_text("{}", encoding="utf-8")
     file.chmod(mode)
     code, _, output = setup(home, "zed", "--write", "--", *AGENT)
     assert code == 1
-    assert f"{file} is read-only: nothing was written" in output
+    assert f"{file} is read-only; nothing was written" in output
     assert '"OpenCode": {' in output
     assert file.read_text(encoding="utf-8") == "{}"
     assert list(file.parent.iterdir()) == [file]
@@ -291,6 +287,12 @@ def test_read_only_file_is_not_changed(home: Path, mode: int) -> None:
         ["zed", "--", "rekindle", "run", "--nonsense", "--", "x"],
         [],
         ["zed", "--write"],
+        ["zed", "--all", "--undo"],
+        ["zed", "--all", "--", "x"],
+        ["zed", "--undo", "--", "x"],
+        ["zed", "--name", "none"],
+        ["neovim", "--all"],
+        ["neovim", "--write"],
         ["zed", "--", ""],
         ["zed", "--name", "a\nb"],
         ["zed", "--", "a\x1bb"],
@@ -300,7 +302,7 @@ def test_read_only_file_is_not_changed(home: Path, mode: int) -> None:
 def test_invalid_arguments_are_reported(home: Path, arguments: list[str]) -> None:
     code, printed, output = setup(home, *arguments)
     assert (code, printed) == (2, "")
-    assert re.search("usage: rekindle (setup|run)", output)
+    assert output.startswith("rekindle: error: ")
     assert list(home.iterdir()) == []
 
 
@@ -313,6 +315,13 @@ def test_block_with_damaged_marks_is_refused() -> None:
     for damaged in (text + text, text.replace("<<<", ""), "\n".join(reversed(text.splitlines()))):
         with pytest.raises(FileUnclear):
             put_block(damaged, "X", "body", "--")
+
+
+@pytest.mark.parametrize("text", ["", "a\n", "a\r\nb\r\n", "a\n\n\n"])
+def test_removed_block_leaves_the_previous_text(text: str) -> None:
+    with_blocks = put_block(put_block(text, "X", "body", "--"), "Y", "body", "--")
+    assert remove_block(remove_block(with_blocks, "X", "--"), "Y", "--") == text
+    assert remove_block(with_blocks, "Z", "--") == with_blocks
 
 
 HOSTILE = ("my-agent", 'a"b\\c', "]]", "$(x)", "'; --")
@@ -332,8 +341,9 @@ def test_neovim_loads_the_snippet(home: Path, command: tuple[str, ...]) -> None:
         "for _, it in pairs(require('codecompanion.config').adapters.acp) do "
         "io.stdout:write(vim.fn.json_encode(it().commands.default)) end"
     )
+    file = home / EDITOR_FILES["neovim"]
     done = subprocess.run(
-        [NVIM, "--headless", "-c", f"set rtp+={home}", "-c", f"luafile {home / FILES['neovim']}",
+        [NVIM, "--headless", "-c", f"set rtp+={home}", "-c", f"luafile {file}",
          "-c", f"lua {ask}", "-c", "qa!"],
         env=os.environ | {"HOME": str(home)},
         capture_output=True,
@@ -379,7 +389,7 @@ def test_emacs_loads_the_snippet(home: Path) -> None:
         "  :command-params)))))"
     )
     done = subprocess.run(
-        [EMACS, "-Q", "--batch", "--eval", stub, "-l", home / FILES["emacs"], "--eval", ask],
+        [EMACS, "-Q", "--batch", "--eval", stub, "-l", home / EDITOR_FILES["emacs"], "--eval", ask],
         env=os.environ | {"HOME": str(home)},
         capture_output=True,
         text=True,

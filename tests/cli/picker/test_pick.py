@@ -1,6 +1,5 @@
 """`rekindle pick`, in a real terminal."""
 
-import json
 import re
 import subprocess
 import sys
@@ -9,71 +8,28 @@ from pathlib import Path
 
 import pytest
 
+from picker_store import read, write, write_three
 from prepared_sessions import HARMFUL, cli, record
 from pty_terminal import Terminal
-from rekindle.cli.picker.screen import KEYS
-from rekindle.cli.picker.search import MetadataSearch
-from rekindle.model import (
-    AgentIdentity,
-    Counted,
-    EntryBatch,
-    Kind,
-    Opened,
-    Page,
-    Session,
-    Side,
-    Titled,
-    TitleSource,
-)
-from rekindle.store.memory import MemoryStore
+from rekindle.cli.picker.screen import picker_keys
+from rekindle.model import Page, TitleSource
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import EXAMPLE_AGENT
 from tmux import TMUX, Tmux
 
-NOW = 1_700_000_000_000_000
-AGENT = AgentIdentity(name="example-agent", command=EXAMPLE_AGENT)
 PROMPT = "❯"  # noqa: RUF001 - the prompt's character
+READY = f"/help\n\n{PROMPT}"
+"""The end of the opening hint, and the first prompt."""
 COLOUR = re.compile(r"\x1b\[[0-9;]*\b(3[0-7]|4[0-7]|9[0-7]|38;|48;)[0-9;]*m")
+BACKGROUND = re.compile(r"\x1b\[(?:[0-9;]*;)?(4[0-8]|10[0-7])[0-9;]*m")
 
 needs_tmux = pytest.mark.skipif(TMUX is None, reason="there is no tmux")
 Pick = Callable[..., Tmux]
 
 
-def write(store: Path, name: str, folder: Path, title: str, *prompts: str) -> None:
-    """Record a session. Later calls make newer sessions."""
-    folder.mkdir(exist_ok=True)
-    with SqliteStore(store) as opened:
-        at_us = NOW + len(opened.sessions(Page())) * 1_000_000
-        opened.write(
-            [
-                Opened(session_id=name, at_us=at_us, agent=AGENT, cwd=str(folder)),
-                Titled(session_id=name, at_us=at_us, source=TitleSource.AGENT, title=title),
-                *(line for number, it in enumerate(prompts) for line in turn(name, number, it)),
-                Counted(session_id=name, at_us=at_us, turns=max(len(prompts), 1)),
-            ]
-        )
-
-
-def turn(name: str, number: int, text: str) -> Iterator[EntryBatch]:
-    prompt = {"sessionId": name, "prompt": [{"type": "text", "text": text}]}
-    asked = {"id": number, "method": "session/prompt", "params": prompt}
-    answer = {"id": number, "result": {"stopReason": "end_turn"}}
-    for side, kind, line in (
-        (Side.CLIENT, Kind.PROMPT, asked),
-        (Side.AGENT, Kind.ANSWER, answer),
-    ):
-        data = json.dumps({"jsonrpc": "2.0", **line}).encode()
-        yield EntryBatch(session_id=name, side=side, kind=kind, at_us=NOW, data=data)
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     """Return a store with three sessions, oldest first."""
-    path = tmp_path / "s.db"
-    write(path, "ses_milk", tmp_path / "kitchen", "Buy oat milk", "The fridge is empty.")
-    write(path, "ses_bike", tmp_path / "garage", "Mend the bike", "The zebra crossing was wet.")
-    write(path, "ses_roof", tmp_path / "house", "Look at the roof", "It rains into the attic.")
-    return path
+    return write_three(tmp_path / "s.db")
 
 
 @pytest.fixture
@@ -88,11 +44,6 @@ def pick(tmp_path: Path, store: Path) -> Iterator[Pick]:
     yield begin
     for terminal in opened:
         terminal.__exit__()
-
-
-def session(store: Path, name: str) -> Session:
-    with SqliteStore(store) as opened:
-        return opened.session(name)
 
 
 @needs_tmux
@@ -110,7 +61,7 @@ def test_typing_filters_and_highlight_shows_a_preview(pick: Pick) -> None:
     assert "1 session\n" in screen
     assert "ses_roof" not in screen
     terminal.type("x")
-    terminal.wait_for("0 sessions")
+    terminal.wait_for("No session matches.")
     terminal.press("C-u")
     terminal.wait_for("3 sessions")
     terminal.press("Escape")
@@ -138,13 +89,13 @@ def test_enter_resumes_the_session(tmp_path: Path, store: Path, pick: Pick) -> N
     terminal = pick()
     # The key comes before the search has any result.
     terminal.press("A", "d", "a", "Enter")
-    terminal.wait_for(f"far.\n\n{PROMPT}")
+    terminal.wait_for(READY)
     terminal.type("What did I say first?")
     terminal.press("Enter")
     terminal.wait_until(lambda it: bool(re.search(rf"first: My name is Ada.\n\n{PROMPT}", it)))
     terminal.press("C-d")
     assert terminal.end() == 0
-    assert session(store, name).turns == 2
+    assert read(store, name).turns == 2
 
 
 @needs_tmux
@@ -162,20 +113,22 @@ def test_key_renames_the_session(store: Path, pick: Pick) -> None:
     terminal = pick()
     terminal.type("bike")
     terminal.press("C-r")
-    terminal.wait_for("esc leave it")
+    screen = terminal.wait_for("esc cancel")
+    # The question is shown over the list.
+    assert "ses_bike" in screen
     terminal.press("C-u", *"Sell it", "Enter")
     terminal.wait_for("renamed: Sell it")
-    now = session(store, "ses_bike")
+    now = read(store, "ses_bike")
     assert (now.title, now.title_source) == ("Sell it", TitleSource.USER)
     terminal.press("C-u")
     terminal.wait_until(lambda it: "ses_bike" in it and "Sell it" in it and "3 sessions" in it)
     terminal.press("C-r")
-    terminal.wait_for("esc leave it")
+    terminal.wait_for("esc cancel")
     terminal.press("x", "Escape")
-    terminal.wait_without("esc leave it")
+    terminal.wait_without("esc cancel")
     terminal.press("Escape")
     assert terminal.end() == 0
-    assert session(store, "ses_roof").title == "Look at the roof"
+    assert read(store, "ses_roof").title == "Look at the roof"
 
 
 @needs_tmux
@@ -185,8 +138,8 @@ def test_key_archives_the_session(store: Path, pick: Pick) -> None:
     terminal.press("Down", "C-t")
     terminal.wait_for("archived: Mend the bike")
     terminal.wait_without("ses_bike")
-    assert session(store, "ses_bike").archived_us is not None
-    assert session(store, "ses_roof").archived_us is None
+    assert read(store, "ses_bike").archived_us is not None
+    assert read(store, "ses_roof").archived_us is None
 
 
 @needs_tmux
@@ -194,17 +147,19 @@ def test_key_deletes_after_confirmation(store: Path, pick: Pick) -> None:
     terminal = pick()
     terminal.wait_for("3 sessions")
     terminal.press("C-x")
-    terminal.wait_for("Delete Look at the roof? [y/N]")
+    screen = terminal.wait_for("Delete Look at the roof?")
+    # The question is shown over the list.
+    assert "ses_bike" in screen
     terminal.press("n")
-    terminal.wait_without("[y/N]")
-    assert session(store, "ses_roof").deleted_us is None
+    terminal.wait_without("y delete")
+    assert read(store, "ses_roof").deleted_us is None
     terminal.press("C-x")
-    terminal.wait_for("[y/N]")
+    terminal.wait_for("y delete")
     terminal.press("y")
-    terminal.wait_for("rekindle undelete ses_roof")
-    terminal.wait_until(lambda it: "Look at the roof" not in it)
-    assert session(store, "ses_roof").deleted_us is not None
-    assert session(store, "ses_bike").deleted_us is None
+    terminal.wait_for("deleted: Look at the roof")
+    terminal.wait_without("ses_roof")
+    assert read(store, "ses_roof").deleted_us is not None
+    assert read(store, "ses_bike").deleted_us is None
 
 
 @needs_tmux
@@ -226,7 +181,7 @@ def test_failed_action_is_reported(store: Path, pick: Pick) -> None:
     with SqliteStore(store) as opened:
         opened.erase("ses_roof")
     terminal.press("C-t")
-    terminal.wait_for("no session 'ses_roof'")
+    terminal.wait_for("no session matches 'ses_roof'")
     terminal.press("Escape")
     assert terminal.end() == 0
 
@@ -250,7 +205,7 @@ def test_text_of_sessions_is_not_parsed_as_markup(tmp_path: Path, store: Path, p
 
 
 @needs_tmux
-@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (50, 12), (40, 24), (160, 40)])
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (50, 12), (40, 15), (160, 40)])
 def test_rows_do_not_wrap_on_a_narrow_screen(
     tmp_path: Path, store: Path, pick: Pick, columns: int, rows: int
 ) -> None:
@@ -259,9 +214,10 @@ def test_rows_do_not_wrap_on_a_narrow_screen(
     lines = terminal.wait_for("Hello.").splitlines()
     assert lines[1].split()[0] == "ID"
     assert [line.split()[0] for line in lines[2:4]] == ["ses_long", "ses_roof"]
-    of_keys = 1 if columns > len(KEYS) else 2
-    keys = " ".join(lines[rows - of_keys :]).replace("\N{NO-BREAK SPACE}", " ")
-    assert keys.split() == KEYS.split()
+    keys = " ".join(" ".join(pair) for pair in picker_keys(is_archived=False, can_undo=False))
+    assert " ".join(lines[-4:]).split()[-len(keys.split()) :] == keys.split()
+    # No line break separates a key from its meaning.
+    assert "tab archived" in lines[-2] + lines[-1]
 
 
 @needs_tmux
@@ -270,6 +226,16 @@ def test_no_color_disables_colours(pick: Pick) -> None:
     terminal.wait_for("It rains into the attic.")
     assert not COLOUR.search(terminal.painted)
     assert "\x1b[7m  ses_roof" in terminal.painted
+
+
+@needs_tmux
+def test_background_is_that_of_the_terminal(pick: Pick) -> None:
+    """A light terminal must not get dark parts, nor the other way round."""
+    terminal = pick()
+    terminal.wait_for("It rains into the attic.")
+    terminal.press("C-x")
+    terminal.wait_for("y delete")
+    assert not BACKGROUND.search(terminal.painted)
 
 
 @needs_tmux
@@ -296,11 +262,11 @@ def test_without_textual_a_menu_is_shown(tmp_path: Path, store: Path) -> None:
     (blocker / "__init__.py").write_text("raise ImportError('none here')\n", encoding="utf-8")
     with Terminal("pick", "--store", store, PYTHONPATH=str(blocker.parent)) as terminal:
         shown = terminal.wait_for("Which one, 1 to 4? [1]")
-        assert "pip install 'rekindle[tui]'" in shown
+        assert "pip install 'rekindle-acp[tui]'" in shown
         terminal.enter("10")
-        terminal.wait_for("'10' is none of these\nWhich one, 1 to 4? [1]")
+        terminal.wait_for("'10' is not a number from 1 to 4\nWhich one, 1 to 4? [1]")
         terminal.enter("1")
-        terminal.wait_for(f"far.\n\n{PROMPT}")
+        terminal.wait_for(READY)
         terminal.type("\x04")
         assert terminal.end() == 0
 
@@ -313,13 +279,15 @@ def test_leaving_the_menu_is_reported_plainly(tmp_path: Path, store: Path) -> No
         terminal.wait_for("Which one, 1 to 3? [1]")
         terminal.type("\x04")
         assert terminal.end() == 1
-        assert terminal.shown.endswith("\nrekindle: no session was chosen\n")
+        assert terminal.shown.endswith("\nrekindle: error: no session was chosen\n")
 
 
 def test_without_terminal_alternatives_are_named(store: Path) -> None:
     done = cli("pick", "--store", store)
     assert done.returncode == 1
-    assert done.stderr.startswith("rekindle: rekindle pick needs a terminal: `rekindle list`")
+    assert done.stderr.startswith(
+        "rekindle: error: rekindle pick needs a terminal; without one, use `rekindle list`"
+    )
 
 
 def test_textual_is_imported_only_by_the_picker() -> None:
@@ -327,23 +295,45 @@ def test_textual_is_imported_only_by_the_picker() -> None:
     assert subprocess.run([sys.executable, "-c", loaded], check=False).returncode == 0
 
 
-def test_search_reads_no_more_pages_than_needed() -> None:
-    class Counting(MemoryStore):
-        pages = 0
+# -- `rekindle resume` without a session ----------------------------------------------------
 
-        def sessions(self, page: Page) -> list[Session]:
-            self.pages += 1
-            return super().sessions(page)
 
-    store = Counting()
-    for number in range(1200):
-        name = f"ses_{number:04}"
-        store.write([Opened(session_id=name, at_us=NOW + number, cwd="/x")])
-    search = MetadataSearch(store, Page())
-    found = search.find("", 100, lambda: True)
-    assert (len(found.lines), found.has_more, store.pages) == (100, True, 1)
-    assert [line.session.id for line in search.find("0000", 9, lambda: True).lines] == ["ses_0000"]
-    pages = store.pages
-    assert search.find("nothing", 9, lambda: True).lines == []
-    assert store.pages <= pages + 1
-    assert search.find("0000", 9, lambda: False).lines == []
+@needs_tmux
+def test_bare_resume_opens_the_picker(tmp_path: Path, store: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    record(store, folder, "My name is Ada.", "I mend bikes.")
+    with Tmux(tmp_path, "resume", "--store", store, "--history", "1") as terminal:
+        terminal.wait_for("tab archived")
+        terminal.press("A", "d", "a", "Enter")
+        # The options of the command apply to the picked session.
+        screen = terminal.wait_for(READY)
+        assert "(1 earlier turn" in screen
+        terminal.press("C-d")
+        assert terminal.end() == 0
+
+
+@pytest.mark.parametrize("command", ["pick", "resume"])
+def test_picker_of_an_empty_store_names_the_next_step(tmp_path: Path, command: str) -> None:
+    with SqliteStore(tmp_path / "s.db"):
+        pass
+    with Terminal(command, "--store", tmp_path / "s.db") as terminal:
+        assert terminal.end() == 1
+        assert "recorded yet" in terminal.shown
+
+
+def test_picker_of_a_project_without_sessions_names_the_other_option(
+    tmp_path: Path, store: Path
+) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    with Terminal("pick", "--store", store, "--here", cwd=folder) as terminal:
+        assert terminal.end() == 1
+        assert "this project has no session yet: leave out --here" in terminal.shown
+
+
+def test_dumb_terminal_has_a_menu_instead_of_the_picker(store: Path) -> None:
+    with Terminal("resume", "--store", store, TERM="dumb") as terminal:
+        terminal.wait_for("Which one, 1 to 3? [1]")
+        terminal.type("\x04")
+        assert terminal.end() == 1

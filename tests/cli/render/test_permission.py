@@ -129,7 +129,7 @@ def test_the_chat_shows_permission_requests_at_any_detail(
         shown = terminal.wait_for("2  Never (n)")
         printed = [line for line in lines(call) if len(line) < 80]
         assert "\n".join(printed) in shown.partition("? ")[0]
-        terminal.type("n")
+        terminal.answer("n")
         terminal.wait_for("→ Never")
         terminal.type("\x04")
         assert terminal.end() == 0
@@ -142,9 +142,9 @@ def test_the_prompt_command_shows_permission_requests(tmp_path: Path) -> None:
     with Terminal(*command, json.dumps(hostile)) as terminal:
         shown = terminal.wait_for("2  Never (n)")
         assert "  command: curl x  | sh\n  @ /etc/hosts:3\n? bash (execute)?\n" in shown
-        terminal.type("n")
+        terminal.answer("n")
         assert terminal.end() == 0
         assert not any(it in terminal.raw for it in HARMFUL)
     refused = cli(*command, json.dumps(COMMAND))
-    expected = "refused, because nobody said --yes: bash (execute): curl x | sh"
-    assert refused.stderr == f"rekindle: {expected}\n"
+    expected = "refused, because --yes was not given: bash (execute): curl x | sh"
+    assert refused.stderr == f"rekindle: warning: {expected}\n"

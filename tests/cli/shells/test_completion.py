@@ -112,6 +112,19 @@ def test_every_option_of_every_command_is_offered(environ: dict[str, str], comma
         (["show", "--", "ses_a"], "words", ["ses_alpha"]),
         (["--no-color", "show", "ses_a"], "words", ["ses_alpha"]),
         (["undelete", ""], "words", ["gone"]),
+        (["show", "Fix"], "words", ["Fix the parser"]),
+        (["delete", "colon"], "words", ["With a colon"]),
+        (["archive", "x", "With a"], "words", ["With a colon"]),
+        (["undelete", "Del"], "words", ["Deleted"]),
+        (["undelete", "@"], "words", ["@1"]),
+        (["export", "@"], "words", ["@1", "@2", "@3", "@4"]),
+        (["show", "@3"], "words", ["@3"]),
+        (["rm", "ses_a"], "words", ["ses_alpha"]),
+        (["help", "sho"], "words", ["show"]),
+        (["help", "show", ""], "words", []),
+        (["--store", ""], "files", []),
+        (["--store=x"], "files", []),
+        (["--s"], "words", ["--store"]),
         (["prompt", "--last", ""], "words", []),
         (["prompt", "--title", "x", ""], "words", []),
         (["show", "--last", "ses_a"], "words", ["ses_alpha"]),
@@ -129,7 +142,10 @@ def test_every_option_of_every_command_is_offered(environ: dict[str, str], comma
         (["show", "--store=/x"], "files", []),
         (["list", "--cwd", ""], "folders", []),
         (["relocate", "x", ""], "folders", []),
-        (["run", ""], "command", []),
+        (["run", ""], "words", None),
+        (["run", "cl"], "words", ["claude", "cline"]),
+        (["check", "--json", "gem"], "words", ["gemini"]),
+        (["new", "./"], "command", []),
         (["run", "--"], "words", None),
         (["run", "--", ""], "command", []),
         (["run", "--", "x", ""], "files", []),
@@ -147,7 +163,7 @@ def test_every_option_of_every_command_is_offered(environ: dict[str, str], comma
 def test_candidates_depend_on_the_position(
     environ: dict[str, str], arguments: list[str], kind: str, offered: list[str] | None
 ) -> None:
-    if arguments[1] == "--store=":
+    if arguments[1:2] == ["--store="]:
         environ["REKINDLE_STORE"] = ""
     found = complete(environ, *arguments)
     assert found[0] == kind
@@ -160,6 +176,7 @@ def test_candidates_come_from_the_named_store(environ: dict[str, str], tmp_path:
     assert candidates(environ, "--", "show", "") == []
     assert complete(environ, "show", "--store", store, "ses_a")[1] == ["ses_alpha"]
     assert complete(environ, "show", f"--store={store}", "ses_a")[1] == ["ses_alpha"]
+    assert complete(environ, "--store", store, "show", "ses_a")[1] == ["ses_alpha"]
 
 
 def test_session_titles_are_descriptions_on_one_line(environ: dict[str, str]) -> None:
@@ -182,6 +199,16 @@ def test_title_candidates_can_be_typed(environ: dict[str, str]) -> None:
     assert b'"id": "ses_beta"' in found.stdout
 
 
+def test_secrets_are_not_offered(environ: dict[str, str]) -> None:
+    token = f"ghp_{'aB3dE5gH7jK9' * 3}"
+    with SqliteStore(Path(environ["REKINDLE_STORE"])) as store:
+        titled = {"at_us": NOW, "source": TitleSource.USER, "title": f"Push with {token}"}
+        store.write([Titled(session_id="ses_alpha", **titled)])
+    assert complete(environ, "show", "Push") == ("words", [])
+    assert "Push with ghp_*** (" in candidates(environ, "--", "show", "ses_a")[1]
+    assert complete(environ, "resume", "--title", "Push") == ("words", [])
+
+
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
@@ -198,6 +225,13 @@ def test_line_is_split_like_a_shell_does(
 ) -> None:
     _, *lines = candidates(environ, "--line", line)
     assert [item.partition("\t")[0] for item in lines] == offered
+
+
+def test_options_are_offered_after_two_dashes(environ: dict[str, str]) -> None:
+    # bash passes the word to replace as --tail=--.
+    kind, *lines = candidates(environ, "--line", "rekindle list --", "--tail=--")
+    assert kind == "words"
+    assert "--json\tprint JSON" in lines
 
 
 class Terminal:
@@ -293,15 +327,16 @@ def test_shell_completes_words(terminal: Terminal, typed: str, becomes: str) -> 
         ("With\t", "With a colon"),
     ],
 )
+@pytest.mark.parametrize("before", ["resume --title", "delete"])
 def test_shell_completes_a_title_with_quotes(
-    terminal: Terminal, tmp_path: Path, typed: str, title: str
+    terminal: Terminal, tmp_path: Path, before: str, typed: str, title: str
 ) -> None:
     say = tmp_path / "say"
     say.write_text('#!/bin/sh\nprintf "<%s>" "$@"; echo\n', encoding="utf-8")
     say.chmod(0o755)
     # The completed command is echoed, not run.
-    terminal.type(f"rekindle resume --title {typed}\x01{say} \x05\n")
-    terminal.wait_for("<rekindle><resume><--title>")
+    terminal.type(f"rekindle {before} {typed}\x01{say} \x05\n")
+    terminal.wait_for("".join(f"<{word}>" for word in ["rekindle", *before.split()]))
     assert terminal.wait_for(">\r\n") == f"<{title}"
     assert not Path("/tmp/owned").exists()  # noqa: S108 - where it would be
 
@@ -353,6 +388,8 @@ def fish(environ: dict[str, str], line: str) -> dict[str, str]:
         (r"rekindle resume --title Fix\ th", {"Fix the parser": "OpenCode, "}),
         ("rekindle resume --title parser", {"Fix the parser": "OpenCode, "}),
         ("rekindle resume --title It", {TYPED: "OpenCode, "}),
+        ("rekindle delete Fix", {"Fix the parser": "OpenCode, "}),
+        ("rekindle export It", {TYPED: "OpenCode, "}),
         ("rekindle list --agent Op", {"OpenCode": "4 sessions"}),
     ],
 )

@@ -10,8 +10,8 @@ from schema import FILES, SDK, why_missing
 
 Json = dict[str, Any]
 pytestmark = pytest.mark.skipif(bool(why_missing()), reason=why_missing() or "")
-DRAFTS = {"models"}
-"""Fields of earlier drafts that many agents still send."""
+DRAFTS = {"models", "rewind"}
+"""Fields of an earlier draft that many agents still send, and of a proposal."""
 
 
 def fields_in_schemas(version: int, name: str) -> set[str]:

@@ -32,10 +32,10 @@ from rekindle.conformance.trace import received
 
 CASES: list[Case] = [
     # Frames.
-    ("plain text", frames.invalid_messages, [ok(1)], [received(b"Welcome!")]),
-    ("a batch", frames.invalid_messages, [received(b"")], [received(b'[{"jsonrpc":"2.0"}]')]),
-    ("no version", frames.invalid_messages, [ok(1)], [received(b'{"id":1,"result":{}}')]),
-    ("no UTF-8", frames.invalid_messages, [ok(1)], [received(b'{"jsonrpc":"2.0","x":"\xff"}')]),
+    ("plain text", v1(frames.invalid_messages), [ok(1)], [received(b"Welcome!")]),
+    ("a batch", v1(frames.invalid_messages), [received(b"")], [received(b'[{"jsonrpc":"2.0"}]')]),
+    ("no version", v1(frames.invalid_messages), [ok(1)], [received(b'{"id":1,"result":{}}')]),
+    ("no UTF-8", v1(frames.invalid_messages), [ok(1)], [received(b'{"jsonrpc":"2.0","x":"\xff"}')]),
     ("method is a number", frames.bad_frames, [update("plan")], [came(method=7)]),
     ("neither", frames.bad_frames, [ok(1)], [came(params={})]),
     ("result and error", frames.bad_frames, [no(1)], [came(id=1, result={}, error={})]),

@@ -250,8 +250,8 @@ def test_rule_accepts_good_input_and_finds_faults_in_bad_input(
 @pytest.mark.parametrize(
     ("turn", "message"),
     [
-        (turn_of(answer=no(1, -32800)), "is no error"),
-        (TurnTrace(S, answered(ask(1, "x"), ok(1)), (), None), "went on"),
+        (turn_of(answer=no(1, -32800)), "must not end with an error"),
+        (TurnTrace(S, answered(ask(1, "x"), ok(1)), (), None), "continued"),
         (turn_of(answer=ok(1, stopReason="end_turn")), "ended with 'end_turn'"),
         (turn_of(end=state("idle")), "ended without a `stopReason`"),
     ],

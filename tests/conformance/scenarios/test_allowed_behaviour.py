@@ -107,7 +107,7 @@ def test_allowed_behaviour_does_not_fail(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     report = check_with(fault, tmp_path, monkeypatch, protocol=protocol, quiet_seconds=0.02)
-    assert (report.obstacle, report.is_passed) == ("", True), describe_failures(report)
+    assert (report.obstacle, report.is_met) == ("", True), describe_failures(report)
     assert failed(report) == warned, describe_failures(report)
 
 
@@ -190,10 +190,10 @@ def test_v2_agent_without_sessions_cannot_be_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fault(message: Json, asked: TraceLine | None, _: FaultyPeer) -> Any:  # noqa: ANN401
-        if asked is not None and asked.method == "initialize" and "result" in message:
+        if message.get("result", {}).get("capabilities") and asked is not None:
             message["result"]["capabilities"] = {}
         yield message
 
     report = check_with(fault, tmp_path, monkeypatch, protocol=2)
-    assert report.obstacle == "it has no sessions: `capabilities.session` is left out"
+    assert report.obstacle == "it has no sessions: `capabilities.session` is missing"
     assert failed(report) == set(), describe_failures(report)

@@ -305,7 +305,7 @@ def test_number_of_branches_is_limited(tmp_path: Path) -> None:
     notes = ImportNotes()
     sources = read_sessions(IMPORTER, file.write(tmp_path), notes)
     assert len(sources) == 51
-    assert notes.skipped == {"a branch is left out, because there are many": 9}
+    assert notes.skipped == {"a branch was left out, because there are too many": 9}
 
 
 def test_moved_session_has_its_new_folder(tmp_path: Path) -> None:

@@ -275,7 +275,7 @@ def test_number_of_branches_is_limited(tmp_path: Path) -> None:
     file.turn(60)
     notes = ImportNotes()
     assert len(read_sessions(IMPORTER, file.write(tmp_path), notes)) == 51
-    assert notes.skipped == {"a branch is left out, because there are many": 10}
+    assert notes.skipped == {"a branch was left out, because there are too many": 10}
 
 
 def test_turn_of_an_older_file_ends_where_the_next_begins(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_truncated_compressed_file_keeps_its_start(tmp_path: Path) -> None:
         assert (
             not sources or entries_of(sources[0])[:-1] == whole[: len(entries_of(sources[0])) - 1]
         )
-        assert notes.skipped["a compressed file is cut off, or damaged"] == 1
+        assert notes.skipped["a compressed file is incomplete or damaged"] == 1
 
 
 @pytest.mark.parametrize("frames", [1, 3])
@@ -66,7 +66,7 @@ def test_all_complete_data_of_a_truncated_compressed_file_is_read(
     whole = [f"{kind} {number}" for number in asked for kind in ("Question", "Answer")]
     assert len(texts) > 600 * (frames - 1) + 200
     assert texts == whole[: len(texts)]
-    assert notes.skipped["a compressed file is cut off, or damaged"] == 1
+    assert notes.skipped["a compressed file is incomplete or damaged"] == 1
 
 
 def test_data_before_damage_in_a_compressed_file_is_read(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_data_before_damage_in_a_compressed_file_is_read(tmp_path: Path) -> None
     texts = items_of(source)
     assert 200 < len(texts) < 600
     assert texts[-1] in {f"{kind} {len(texts) // 2 - 1}" for kind in ("Question", "Answer")}
-    assert notes.skipped["a compressed file is cut off, or damaged"] == 1
+    assert notes.skipped["a compressed file is incomplete or damaged"] == 1
 
 
 @given(st.data())
@@ -151,7 +151,24 @@ def test_file_with_damaged_first_line_is_imported(tmp_path: Path) -> None:
     (source,) = read_sessions(IMPORTER, file.write(tmp_path), notes)
     assert items_of(source) == ["Question 1", "Answer 1"]
     assert (source.incoming.id, source.incoming.cwd) == (SESSION, CWD)
-    assert notes.skipped == {"a line is no JSON": 1}
+    assert notes.skipped == {"a line is not JSON": 1}
+    path = file.write(tmp_path)
+    assert notes.places == {"a line is not JSON": f"{path}, line 1"}
+
+
+def test_skipped_items_have_a_file_and_a_line(tmp_path: Path) -> None:
+    file = CodexFile()
+    file.context()
+    file.turn(1)
+    file.item("hologram")
+    file.turn(2)
+    notes = ImportNotes()
+    path = file.write(tmp_path)
+    (source,) = read_sessions(IMPORTER, path, notes)
+    entries_of(source)
+    reason = "an item of unknown type: hologram"
+    (line,) = (number for number, it in enumerate(file.lines, 1) if b"hologram" in it)
+    assert notes.places == {reason: f"{path}, line {line}"}
 
 
 @given(st.binary(max_size=60), st.integers(0, 4000))

@@ -171,7 +171,7 @@ def test_history_that_inherits_itself_is_read_once(tmp_path: Path) -> None:
         notes = ImportNotes()
         (source,) = read_sessions(IMPORTER, path, notes)
         assert items_of(source)[-2:] == [f"Question {number}", f"Answer {number}"]
-        assert notes.skipped["what a session begins with begins with itself"] == 1
+        assert notes.skipped["the inherited history contains itself"] == 1
 
 
 def test_history_may_be_inherited_through_many_files(
@@ -187,7 +187,7 @@ def test_history_may_be_inherited_through_many_files(
     monkeypatch.setattr("rekindle.importers.codex.locations._MAX_HISTORY_LINKS", 3)
     notes = ImportNotes()
     assert items_of(read_sessions(IMPORTER, path, notes)[0]) == texts[-8:]
-    assert notes.skipped == {"what a session begins with is in too many files": 1}
+    assert notes.skipped == {"the inherited history is in too many files": 1}
 
 
 def test_history_file_deleted_during_the_import_is_reported(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_history_file_deleted_during_the_import_is_reported(tmp_path: Path) -> N
     notes = ImportNotes()
     (source,) = IMPORTER.read(found, notes)
     assert items_of(source) == ["Question 2", "Answer 2"]
-    assert notes.skipped == {"what a session begins with cannot be read": 1}
+    assert notes.skipped == {"the inherited history cannot be read": 1}
 
 
 def test_damaged_first_line_of_a_history_file_is_skipped(tmp_path: Path) -> None:
@@ -210,17 +210,17 @@ def test_damaged_first_line_of_a_history_file_is_skipped(tmp_path: Path) -> None
     notes = ImportNotes()
     (source,) = read_sessions(IMPORTER, path, notes)
     assert items_of(source) == ["Question 1", "Answer 1", "Question 2", "Answer 2"]
-    assert notes.skipped == {"a line is no JSON": 1}
+    assert notes.skipped == {"a line is not JSON": 1}
 
 
 @pytest.mark.parametrize(
     ("base", "reason"),
     [
-        ({"thread_id": thread(7)}, "what a session begins with is in a file that is gone"),
-        ({"thread_id": "../../secret"}, "what a session begins with is in a file that is gone"),
+        ({"thread_id": thread(7)}, "the file of the inherited history is missing"),
+        ({"thread_id": "../../secret"}, "the file of the inherited history is missing"),
         (
             {"thread_id": thread(1), "end_byte_offset": 1_000_000},
-            "what a session begins with is shorter than it was",
+            "the inherited history is shorter than before",
         ),
     ],
 )

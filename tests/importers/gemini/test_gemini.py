@@ -1,6 +1,7 @@
 """Gemini CLI's files: every type of record, every trap, and growth."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -388,6 +389,31 @@ def test_too_long_message_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyP
     records = GeminiRecordReader(GeminiSourceFile(path, path.stat().st_size))
     assert not any(b"long long" in record for record in records.records())
     assert records.too_long == 1
+    end = max(n for n, line in enumerate(path.read_bytes().splitlines(), 1) if b"long" in line)
+    assert re.fullmatch(rf"{re.escape(str(path))}, line \d+", records.too_long_place)
+    assert int(records.too_long_place.rpartition(" ")[2]) >= end
+
+
+def test_skipped_records_have_a_file_and_a_line(tmp_path: Path) -> None:
+    file = GeminiFile()
+    file.turn(1)
+    file.lines.append(b"rubbish")
+    file.put({"hologram": 1})
+    file.put({"id": "x", "type": "hologram", "content": "?"})
+    file.turn(2)
+    file.lines.append(b'{"id": "cut')
+    path = file.write(tmp_path)
+    notes = ImportNotes()
+    (source,) = read_sessions(IMPORTER, path, notes)
+    entries_of(source)
+    lines = path.read_bytes().splitlines()
+    bad = lines.index(b"rubbish") + 1
+    assert notes.places == {
+        "a record is not JSON": f"{path}, line {bad}",
+        "a record of unknown type": f"{path}, line {bad + 1}",
+        "a message of unknown type: hologram": f"{path}, line {bad + 2}",
+        "the last record is incomplete": f"{path}, line {len(lines)}",
+    }
 
 
 def test_message_without_time_gets_the_start_of_the_session(tmp_path: Path) -> None:
@@ -426,7 +452,7 @@ def test_number_of_branches_is_limited(tmp_path: Path) -> None:
     notes = ImportNotes()
     sources = read_sessions(IMPORTER, file.write(tmp_path), notes)
     assert len(sources) == 51
-    assert notes.skipped == {"a branch is left out, because there are many": 10}
+    assert notes.skipped == {"a branch was left out, because there are too many": 10}
 
 
 def test_forgotten_messages_are_not_converted_twice(tmp_path: Path) -> None:

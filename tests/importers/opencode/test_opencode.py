@@ -295,7 +295,7 @@ def test_too_large_part_does_not_affect_others(tmp_path: Path) -> None:
         notes = ImportNotes()
         (source,) = read_sessions(IMPORTER, path, notes)
         assert items_of(source) == ["Question 1", "Answer 1", "Enough."]
-        assert notes.skipped == {"a part of a message is torn, or too large": 1}
+        assert notes.skipped == {"a part of a message is incomplete or too large": 1}
 
 
 @settings(max_examples=some(50))

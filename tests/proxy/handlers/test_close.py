@@ -16,6 +16,7 @@ def test_closing_an_unknown_session_succeeds() -> None:
 
 def test_an_agent_that_can_close_is_asked_to() -> None:
     pair = opened("close")
+    pair.do_said("s1 Hello | Hi")
     assert pair.request(1, "session/close", sessionId="s1").call["method"] == "session/close"
     assert pair.reply("rekindle-1", {}).result == {}
     assert pair.record.store.lease_holder("s1") is None
@@ -23,6 +24,7 @@ def test_an_agent_that_can_close_is_asked_to() -> None:
 
 def test_a_closed_session_that_the_agent_keeps_is_live_again_after_a_load() -> None:
     pair = opened()
+    pair.do_said("s1 Hello | Hi")
     pair.request(1, "session/close", sessionId="s1")
     sent = pair.request(2, "session/resume", sessionId="s1", cwd="/p")
     assert sent.result["_meta"]["rekindle"]["restored"] == "live"

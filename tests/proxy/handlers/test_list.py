@@ -100,6 +100,7 @@ def test_listed_session_has_all_recorded_fields() -> None:
             "cwd": "/p",
             "additionalDirectories": ["/q"],
             "updatedAt": "2023-11-14T22:13:20.123+00:00",
+            "archived": False,
             "_meta": {
                 "rekindle": {
                     "agent": "agent",

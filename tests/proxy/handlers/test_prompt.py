@@ -35,7 +35,7 @@ def test_a_deleted_session_is_refused_and_forgotten() -> None:
     pair.do_open("s1")
     pair.do_deleted("s1")
     assert "it was deleted" in prompt(pair, TEXT).error["message"]
-    assert "not open here" in prompt(pair, TEXT).error["message"]
+    assert "not open on this connection" in prompt(pair, TEXT).error["message"]
 
 
 def test_without_a_store_an_open_session_continues() -> None:

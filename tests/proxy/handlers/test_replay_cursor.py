@@ -30,6 +30,7 @@ def test_a_bad_cursor_is_refused_with_its_value(pair: EnginePair, cursor: object
 
 
 def test_a_bad_cursor_leaves_a_closed_session_closed(pair: EnginePair) -> None:
+    pair.do_titled("s1 Mine")
     pair.request(1, "session/close", sessionId="s1")
     pair.reply("rekindle-1", {})
     cursor = {"type": "_rekindle_message", "messageId": "none"}

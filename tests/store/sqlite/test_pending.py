@@ -28,6 +28,7 @@ from rekindle.model import (
     Counted,
     Deleted,
     EntryBatch,
+    Forgotten,
     Forked,
     Imported,
     Kind,
@@ -250,6 +251,7 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
         release=WORDS,
         trait=st.sampled_from(AgentTrait),
     ),
+    st.builds(Forgotten, session_id=WORDS, at_us=TIMES, hides_agents=st.booleans()),
 )
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from lossy_disk import File, lay_down, losing_disk
 from rekindle.errors import SessionNotFound
-from rekindle.model import EntryBatch, Kind, Opened, Side
+from rekindle.model import EntryBatch, Forgotten, Kind, Opened, Side
 from rekindle.store.sqlite import connection
 from rekindle.store.sqlite.inspect import Inspection
 from rekindle.store.sqlite.store import SqliteStore
@@ -94,6 +94,41 @@ def test_synced_changes_survive_a_power_loss(writes: list[Write], part: float, s
         assert len(found) >= failure.promised
         with Inspection(after / "s.db") as store:
             assert store.complaints(full=True) + store.unreadable_entries() == []
+
+
+def forget_all(path: Path, moment: int) -> tuple[dict[str, File], int]:
+    """Record and forget a session; return the disk at one moment, and the number of moments."""
+    files: dict[str, File] = {}
+
+    def state_at(at: int) -> None:
+        if at == moment:
+            files.update(disk.snapshot())
+
+    with losing_disk() as disk, SqliteStore(path) as store:
+        store.write([Opened(session_id="s", at_us=1, cwd="/p"), batch(range(3), 6000)], sync=True)
+        disk.before_each = state_at
+        disk.operations = 0
+        store.write([Forgotten(session_id="s", at_us=1, hides_agents=True)], sync=True)
+        state_at(disk.operations)
+        return files, disk.operations
+
+
+def test_a_power_loss_leaves_a_session_whole_or_forgets_it(tmp_path: Path) -> None:
+    _, moments = forget_all(tmp_path / "s.db", -1)
+    outcomes: set[tuple[int, ...]] = set()
+    for moment in range(moments + 1):
+        (folder := tmp_path / str(moment)).mkdir()
+        files, _ = forget_all(folder / "s.db", moment)
+        for seed in range(5):
+            after = folder / str(seed)
+            lay_down(files, after, random.Random(seed))  # noqa: S311 - a seed that is given
+            found = numbers_in(after / "s.db")
+            outcomes.add(tuple(found))
+            with SqliteStore(after / "s.db") as store:
+                assert bool(store.forgotten_ids(["s"])) is not bool(found)
+            with Inspection(after / "s.db") as store:
+                assert store.complaints(full=True) + store.unreadable_entries() == []
+    assert outcomes == {(0, 1, 2), ()}
 
 
 def test_the_simulated_disk_loses_unsynced_writes(tmp_path: Path) -> None:

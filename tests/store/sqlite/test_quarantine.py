@@ -111,7 +111,7 @@ def test_the_next_process_finishes_a_killed_recovery(
             recover(path, title_from_prompt)
     assert not path.exists()
     for create in (True, False):
-        with pytest.raises(StoreDamaged, match="is not saved yet"):
+        with pytest.raises(StoreDamaged, match="is not recovered yet"):
             open_store(path, create=create)
     assert not path.exists()
     report = recover(path, title_from_prompt)
@@ -136,7 +136,7 @@ def test_the_report_survives_a_kill_at_any_moment(
     assert report
     # Killed before the new store was renamed.
     path.rename(recovered_path(path))
-    with pytest.raises(StoreDamaged, match="is not saved yet"):
+    with pytest.raises(StoreDamaged, match="is not recovered yet"):
         open_store(path, create=True)
     assert recover(path, title_from_prompt) == report
     # Killed after that.
@@ -245,12 +245,10 @@ def test_a_recovery_without_a_report_is_named(tmp_path: Path) -> None:
     path = damaged(tmp_path)
     report = recover(path, title_from_prompt)
     assert report
-    assert report.text.endswith(
-        ": 3 sessions and 15 entries were saved, and nothing is known to be lost"
-    )
+    assert report.text.endswith(": 3 sessions and 15 entries were recovered, and no loss is known")
     report_path(Path(report.path)).write_bytes(b"nonsense")
     (known,) = reports(path)
-    assert known.text.endswith("; what was saved of it is not known")
+    assert known.text.endswith("; the recovery did not finish")
 
 
 def test_recovery_needs_enough_disk_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +259,7 @@ def test_recovery_needs_enough_disk_space(tmp_path: Path, monkeypatch: pytest.Mo
         free = path.stat().st_size + 999
         patch.setattr(quarantine.shutil, "disk_usage", lambda _: usage._replace(free=free))
         for _ in range(2):
-            with pytest.raises(StoreUnavailable, match="no room"):
+            with pytest.raises(StoreUnavailable, match="no space"):
                 recover(path, title_from_prompt)
     assert recover(path, title_from_prompt)
 
@@ -293,13 +291,13 @@ def test_an_emptied_store_is_damaged(tmp_path: Path, *, with_log: bool) -> None:
     if with_log:
         log.write_bytes(content)
     for create in (True, False):
-        with pytest.raises(StoreDamaged, match="the file is empty, and was not"):
+        with pytest.raises(StoreDamaged, match="the file is empty, and was not before"):
             open_store(path, create=create)
     assert log.exists() == with_log
     report = recover(path, title_from_prompt)
     assert report
     assert (report.sessions_saved, report.entries_saved) == ((3, 15) if with_log else (0, 0))
-    assert report.text.endswith("nothing in it could be read") != with_log
+    assert report.text.endswith("no session could be read") != with_log
     open_store(path, create=True).close()
 
 

@@ -269,7 +269,9 @@ def varint(number: int) -> bytes:
 # -- sessions ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("indexes", [(), ("session_by_time", "session_by_cwd")])
+@pytest.mark.parametrize(
+    "indexes", [(), ("session_by_time", "session_by_cwd", "session_by_creation")]
+)
 def test_orphaned_entries_get_a_new_session(
     original: Original, tmp_path: Path, indexes: tuple[str, ...]
 ) -> None:

@@ -30,7 +30,19 @@ from recorded_sessions import (
     update,
 )
 from rekindle.errors import StoreUnavailable
-from rekindle.model import Deleted, EntryBatch, Forked, Kind, LeaseHolder, Opened, Page
+from rekindle.model import (
+    Counted,
+    Deleted,
+    EntryBatch,
+    Forgotten,
+    Forked,
+    Kind,
+    LeaseHolder,
+    Opened,
+    Page,
+    Titled,
+    TitleSource,
+)
 from rekindle.store.search import SearchRequest
 from rekindle.store.sqlite.files import index_path
 from rekindle.store.sqlite.search_index import SqliteSearchIndex
@@ -88,6 +100,14 @@ ENTRIES = st.one_of(
         SHORT,
     ),
     st.builds(lambda: entry("a", Kind.HANDOVER, {})),
+    st.builds(
+        lambda i: entry(
+            "a",
+            Kind.UPDATE,
+            {"params": {"update": {"sessionUpdate": "history_truncated", "lastMessageId": i}}},
+        ),
+        IDS,
+    ),
     st.builds(lambda: answered("a")),
     st.just(None),
 )  # fmt: skip
@@ -153,6 +173,28 @@ def test_a_session_is_found_until_it_is_removed(store: SqliteStore, path: Path) 
     store.erase("a")
     assert found(path, "word") == []
     assert everything(path) == []
+
+
+def test_a_forgotten_session_leaves_no_text_in_the_index(store: SqliteStore, path: Path) -> None:
+    title = Titled(session_id="a", at_us=NOW, source=TitleSource.AGENT, title="word")
+    forgotten = Forgotten(session_id="a", at_us=NOW)
+    store.write([opened("a"), title])
+    assert len(found(path, "word")) == 1
+    store.write([forgotten])
+    assert everything(path) == []
+    store.write([opened("a"), title])
+    update(path)
+    store.apply_pending("token", [forgotten])
+    assert everything(path) == []
+
+
+def test_a_damaged_index_does_not_fail_the_write_that_forgets(
+    store: SqliteStore, path: Path
+) -> None:
+    store.write([opened("a")])
+    index_path(path).write_bytes(b"no index" * 1000)
+    store.write([Forgotten(session_id="a", at_us=NOW)])
+    assert store.known_ids(["a"]) == set()
 
 
 def test_a_deleted_session_is_not_found(store: SqliteStore, path: Path) -> None:
@@ -253,7 +295,7 @@ def test_a_foreign_database_is_left_untouched(store: SqliteStore, path: Path) ->
     with closing(apsw.Connection(str(theirs))) as db:
         db.execute("create table precious (x)")
     before = theirs.read_bytes()
-    with pytest.raises(StoreUnavailable, match="no index of Rekindle's"):
+    with pytest.raises(StoreUnavailable, match="not a Rekindle index"):
         SqliteSearchIndex(path)
     assert theirs.read_bytes() == before
 
@@ -266,7 +308,7 @@ def test_a_foreign_file_is_left_untouched(
     store.write([opened("a"), asked("a", "word")])
     theirs = path.parent / "s.db.index"
     theirs.write_bytes(content)
-    with pytest.raises(StoreUnavailable, match="no index of Rekindle's: move it away"):
+    with pytest.raises(StoreUnavailable, match="not a Rekindle index; move it away"):
         SqliteSearchIndex(path, rebuild=rebuild)
     assert theirs.read_bytes() == content
 
@@ -462,3 +504,20 @@ def test_forgetting_a_session_drops_only_its_shard(
     store.write([opened("new"), asked("new", "Hello")])
     assert ("new", 1) in found(path, "hello")
     assert shards(path) == [5, 3, 0]
+
+
+def test_a_rewind_removes_text_from_the_index(store: SqliteStore, path: Path) -> None:
+    store.write([opened("a"), asked("a", "red"), told("a", "green", "m1"), answered("a")])
+    store.write([asked("a", "blue"), told("a", "gray", "m2"), answered("a")])
+    store.write([asked("a", "white"), answered("a")])
+    update(path)
+    assert found(path, "blue") == found(path, "gray") == [("a", 2)]
+    rewind = {"sessionUpdate": "history_truncated", "lastMessageId": "m1"}
+    truncated = entry("a", Kind.UPDATE, {"params": {"update": rewind}})
+    store.write([truncated, Counted(session_id="a", at_us=NOW, turns=-2, messages=-3)])
+    update(path)
+    assert found(path, "green") == [("a", 1)]
+    assert found(path, "blue") == found(path, "gray") == found(path, "white") == []
+    store.write([asked("a", "violet", NOW + 1), answered("a")])
+    update(path)
+    assert found(path, "violet") == [("a", 2)]

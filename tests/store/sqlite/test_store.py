@@ -10,9 +10,20 @@ from threading import Timer
 
 import apsw
 import pytest
+from msgspec.structs import replace
 
-from rekindle.errors import StoreDamaged, StoreTooNew, StoreUnavailable
-from rekindle.model import EntryBatch, Kind, LeaseHolder, LeaseResult, Page, Side
+from rekindle.errors import SessionNotFound, StoreDamaged, StoreTooNew, StoreUnavailable
+from rekindle.model import (
+    EntryBatch,
+    Forgotten,
+    Forked,
+    Kind,
+    LeaseHolder,
+    LeaseResult,
+    Opened,
+    Page,
+    Side,
+)
 from rekindle.store.sqlite import sql
 from rekindle.store.sqlite.codec import page_conditions
 from rekindle.store.sqlite.filelock import FileLock
@@ -168,15 +179,51 @@ def test_a_dead_holder_of_an_earlier_release_is_not_mistaken_for_another_process
         assert store.leased_ids() == {"live"}
 
 
-def test_sessions_with_a_turn_are_found_by_an_index(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("page", "index"),
+    [
+        (Page(prompted=True), "session_by_prompt"),
+        (Page(prompted=True, cwd="/p"), "session_by_cwd_and_prompt"),
+        (Page(archived=True), "session_by_archive"),
+        (Page(archived=True, cwd="/p"), "session_by_cwd_and_archive"),
+        (Page(placeholders=True, with_archived=True), "session_by_mark"),
+    ],
+)
+def test_pages_of_the_protocol_are_found_by_an_index(
+    tmp_path: Path, page: Page, index: str
+) -> None:
     with SqliteStore(tmp_path / "s.db") as store, store.writing() as db:
-        conditions, values = page_conditions(Page(prompted=True, before=(9, "s")))
+        conditions, values = page_conditions(replace(page, before=(9, "s")))
         where = " and ".join(conditions)
         order = "order by updated_us desc, id desc limit 50"
         plan = db.execute(f"explain query plan {sql.SESSION} where {where} {order}", values)
         steps = [row[3] for row in plan]
-    assert any("session_by_prompt" in step for step in steps)
+    assert any(index in step.split() for step in steps)
     assert not any("TEMP B-TREE" in step for step in steps)
+
+
+def test_unused_sessions_are_found_by_an_index(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "s.db") as store:
+        plan = store._query(f"explain query plan {sql.UNUSED_SESSIONS}", (9, 0, "", "[]", 5))  # noqa: SLF001
+    assert "session_by_creation" in str(plan)
+
+
+def test_a_commit_that_fails_forgets_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    holder = LeaseHolder(token="t", pid=1, machine="here")  # noqa: S106 - no password
+    forgotten = Forgotten(session_id="s", at_us=1)
+    unknown = Forked(session_id="f", at_us=1, parent_id="nobody", until_seq=1)
+    with SqliteStore(path) as store:
+        store.write([Opened(session_id="s", at_us=1, cwd="/p")])
+        store.acquire_lease("s", holder)
+        with pytest.raises(SessionNotFound):
+            store.write([forgotten, unknown])
+        store.write([Opened(session_id="t", at_us=1)])
+        assert store.lease_holder("s") == holder
+        # The lease of a removed session must not be taken over with a replaced store.
+        assert store._leases.remembered() == {"s": holder}  # noqa: SLF001
+        store.write([forgotten])
+        assert store._leases.remembered() == {}  # noqa: SLF001
 
 
 def test_opening_for_reading_creates_no_store(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_a_flipped_bit_in_the_wal_is_detected_before_writing(
     log = flipped(log, chance.randrange(end), chance.randrange(8))
     path = with_wal(store_in_wal, log, tmp_path_factory.getbasetemp() / "flipped")
     for create in (False, True, False):
-        with pytest.raises(StoreDamaged, match="its log"):
+        with pytest.raises(StoreDamaged, match="write-ahead log"):
             SqliteStore(path, create=create)
     assert is_store(path)
     assert path.with_name("s.db-wal").read_bytes() == log
@@ -109,7 +109,7 @@ def test_a_wal_of_the_other_byte_order_is_read_and_checked(
         assert len(store.sessions(ALL)) == 20
     at = commits(log)[-4] + FRAME + 100
     damaged = with_wal(store_in_wal, flipped(log, at), tmp_path / "damaged")
-    with pytest.raises(StoreDamaged, match="its log"):
+    with pytest.raises(StoreDamaged, match="write-ahead log"):
         SqliteStore(damaged)
     report = recover(damaged, title_from_prompt)
     assert report
@@ -152,7 +152,7 @@ def test_a_damaged_checksum_before_the_last_commit_is_detected(
 ) -> None:
     log = store_in_wal.files["-wal"]
     path = with_wal(store_in_wal, flipped(log, commits(log)[-2] + 18), tmp_path / "x")
-    with pytest.raises(StoreDamaged, match="its log"):
+    with pytest.raises(StoreDamaged, match="write-ahead log"):
         SqliteStore(path)
 
 

@@ -274,6 +274,8 @@ def test_source_code_stays_readable() -> None:
         "hunter2-hunter2",
         "abcd1234efgh",
         "0123456789abcdefghijABCDEFGHIJ123456",
+        "sk-0123456789abcdef0123",
+        "sk-ant-api03-",
     }
 
 

@@ -2,5 +2,5 @@
 
 The functions take and return plain JSON values. A value that already has the wanted form is
 returned unchanged, so sessions in which both versions occur need no special care. Where a
-translation loses something, its docstring says so; `docs/translation.md` lists all of it.
+translation loses something, its docstring says so; `docs/reference/translation.md` lists all of it.
 """

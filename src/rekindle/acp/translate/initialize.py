@@ -3,6 +3,16 @@
 from rekindle.jsonvalue import Json, as_array, as_object, as_str
 
 _UNKNOWN = {"name": "unknown", "version": "0"}
+_SHARED_MARKERS = (
+    "delete",
+    "fork",
+    "additionalDirectories",
+    "archive",
+    "title",
+    "status",
+    "systemPrompt",
+)
+"""The session capabilities that have the same name and form in both versions."""
 
 
 def request_to_v1(params: Json) -> Json:
@@ -19,6 +29,9 @@ def request_to_v1(params: Json) -> Json:
         "clientCapabilities": {
             "fs": {"readTextFile": False, "writeTextFile": False},
             "terminal": False,
+            # Version 2 has these without a capability.
+            "session": {"configOptions": {"boolean": {}}, "compaction": {}, "notices": {}},
+            "subagents": {},
             **kept,
         },
         "clientInfo": _identity(params.get("info")),
@@ -40,7 +53,8 @@ def request_to_v2(params: Json) -> Json:
 def response_to_v2(result: Json) -> Json:
     """Return the result of a version 1 agent in the form of version 2.
 
-    Lost: support for `sse` servers, which version 2 does not have.
+    Lost: support for `sse` servers, which version 2 does not have, and `providers`, whose messages
+    differ.
     """
     announced = as_object(result.get("agentCapabilities"))
     can = as_object(announced.get("promptCapabilities"))
@@ -50,9 +64,11 @@ def response_to_v2(result: Json) -> Json:
     if as_object(announced.get("mcpCapabilities")).get("http") is True:
         mcp["http"] = {}
     own = as_object(announced.get("sessionCapabilities"))
-    markers = ("delete", "fork", "additionalDirectories")
-    session = {name: as_object(own[name]) for name in markers if own.get(name) is not None}
+    session = {name: as_object(own[name]) for name in _SHARED_MARKERS if own.get(name) is not None}
     capabilities: Json = {"session": {"prompt": prompt, "mcp": mcp, **session}}
+    status = as_object(announced.get("auth")).get("status")
+    if status is not None:
+        capabilities["auth"] = {"status": status}
     if "_meta" in announced:
         capabilities["_meta"] = announced["_meta"]
     answer: Json = {
@@ -74,7 +90,7 @@ def response_to_v1(result: Json) -> Json:
     own: Json = (
         {"list": {}, "resume": {}, "close": {}} if announced.get("session") is not None else {}
     )
-    for name in ("delete", "fork", "additionalDirectories"):
+    for name in _SHARED_MARKERS:
         if session.get(name) is not None:
             own[name] = session[name]
     capabilities: Json = {
@@ -85,9 +101,16 @@ def response_to_v1(result: Json) -> Json:
         "mcpCapabilities": {"http": mcp.get("http") is not None, "sse": False},
         "sessionCapabilities": own,
     }
+    methods = [as_object(it) for it in as_array(result.get("authMethods"))]
+    auth: Json = {} if not methods else {"logout": {}}
+    status = as_object(announced.get("auth")).get("status")
+    if status is not None:
+        auth["status"] = status
+    if auth:
+        # A version 2 agent with methods of authentication always has `auth/logout`.
+        capabilities["auth"] = auth
     if "_meta" in announced:
         capabilities["_meta"] = announced["_meta"]
-    methods = [as_object(it) for it in as_array(result.get("authMethods"))]
     answer: Json = {
         "protocolVersion": 1,
         "agentInfo": _identity(result.get("info")),

@@ -5,6 +5,7 @@ sent when its size has doubled, and otherwise with the next update of the call o
 turn. There is one instance per session.
 """
 
+from collections.abc import Collection
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -27,7 +28,7 @@ _MAX_KEPT_CHARACTERS = 8 << 20
 _READ_BYTES = 128 << 10
 """Portions that fit into a processor's cache: larger ones take twice as long to decode."""
 _NO_OUTPUT = "[no output]"
-_NOT_KEPT = "[what this showed is in the record: load the session again to see it]"
+_NOT_KEPT = "[not shown here: load the session again to see this output]"
 
 
 class _Call(Struct):
@@ -112,6 +113,19 @@ class LiveToolCallsToV1:
         updates = self._updates_for(terminal)
         self._enough_bytes = max(_MIN_NEW_BYTES, len(terminal.output))
         return updates
+
+    def forget(self, call_ids: Collection[str]) -> None:
+        """Forget tool calls that a rewind has removed, and the terminals that only they show."""
+        self._catch_up()
+        self._touched -= set(call_ids)
+        for call_id in call_ids:
+            self._calls.pop(call_id, None)
+            self._kept.pop(call_id, None)
+        for name, terminal in list(self._terminals.items()):
+            if terminal.calls:
+                terminal.calls -= set(call_ids)
+                if not terminal.calls:
+                    del self._terminals[name]
 
     def note_passed(self, lines: bytes) -> bool:
         """Note output that the fast path has accepted; return whether it may suffice to be sent."""

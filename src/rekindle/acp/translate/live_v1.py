@@ -6,6 +6,7 @@ receives the new text as another message. A later replay shows it correctly.
 `acp/update_kinds` chooses the method for each update.
 """
 
+from collections.abc import Collection
 from itertools import groupby
 from typing import Any
 
@@ -14,6 +15,7 @@ from rekindle.acp.translate.config import modes_to_v1, options_to_v1
 from rekindle.acp.translate.content import block_to_v1
 from rekindle.acp.translate.live_tool_calls import LiveToolCallsToV1
 from rekindle.acp.translate.plans import plan_to_v1
+from rekindle.acp.translate.subagents import session_message_to_v1, subagent_to_v1
 from rekindle.jsonvalue import Json, as_array, as_object, as_str, decode_object, without
 
 _MAX_KEPT_MESSAGES = 8
@@ -22,8 +24,9 @@ _MAX_KEPT_MESSAGES = 8
 class LiveToV1:
     """The translator of one session's updates. Each method returns the updates of version 1."""
 
-    def __init__(self, *, with_booleans: bool = False) -> None:
+    def __init__(self, *, with_booleans: bool = False, with_subagents: bool = False) -> None:
         self._with_booleans = with_booleans
+        self._with_subagents = with_subagents
         self._contents: dict[str, list[Any]] = {}
         """The content of the last messages, by message id."""
         self._passed_chunks: list[bytes] = []
@@ -141,6 +144,36 @@ class LiveToV1:
         self._contents.clear()
         self._passed_chunks.clear()
         return self.tool_calls.end_turn()
+
+    # -- sub-agents ------------------------------------------------------------------------
+
+    def subagent(self, update: Json) -> list[Json]:
+        """Translate a `subagent_update` for a client that knows sub-agents."""
+        return [subagent_to_v1(update)] if self._with_subagents else []
+
+    def session_message(self, update: Json) -> list[Json]:
+        """Translate a message between sessions, or a chunk of one, for such a client."""
+        return [session_message_to_v1(update)] if self._with_subagents else []
+
+    # -- rewinds ---------------------------------------------------------------------------
+
+    def truncation(self, update: Json) -> list[Json]:
+        """Leave out a truncation of the agent's own. Lost: version 1 does not have it."""
+        del update
+        return []
+
+    def forget(self, removed: Collection[str]) -> None:
+        """Forget messages and tool calls: after a rewind the agent may use their ids again."""
+        self._read_passed()
+        for item_id in removed:
+            self._contents.pop(item_id, None)
+            self._new_ids.pop(item_id, None)
+        self.tool_calls.forget(removed)
+
+    def original_id(self, message_id: str) -> str:
+        """Return the agent's id of a message that the client may know by another id."""
+        originals = {new: old for old, new in self._new_ids.items()}
+        return originals.get(message_id, message_id)
 
     # -- other updates ---------------------------------------------------------------------
 

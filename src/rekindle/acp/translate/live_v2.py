@@ -6,6 +6,7 @@ for each run of chunks that the transcript joins to one message. The caller reco
 `acp/update_kinds` chooses the method for each update.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from msgspec import Struct
@@ -35,6 +36,8 @@ class LiveToV2:
         self.new_message: NamedMessage | None = None
         """The message that the last update has begun, if the translator made an id for it."""
         self._known_calls: set[str] = set()
+        self._known_items: set[tuple[str, str]] = set()
+        """The sub-agents and the messages between sessions that the client knows."""
         self._has_plan = False
         self.modes: Json = {}
         self.options: list[Any] = []
@@ -121,6 +124,31 @@ class LiveToV2:
         rest = without(update, "sessionUpdate", "entries")
         plan = plan_to_v2(update.get("entries"))
         return {"sessionUpdate": "plan_update", **rest, "plan": plan}
+
+    # -- sub-agents ------------------------------------------------------------------------
+
+    def subagent(self, update: Json) -> Json:
+        """Return a `subagent_update`. A new sub-agent ends the open message."""
+        self._begin_item("subagent", update.get("sessionId"))
+        return update
+
+    def session_message(self, update: Json) -> Json:
+        """Return a message between sessions, or a chunk of one. A new one ends the open message."""
+        self._begin_item("session_message", update.get("messageId"))
+        return update
+
+    def _begin_item(self, what: str, name: object) -> None:
+        key = (what, as_str(name) or "")
+        if key not in self._known_items:
+            self._known_items.add(key)
+            self._open_message = None
+
+    # -- rewinds ---------------------------------------------------------------------------
+
+    def forget(self, removed: Collection[str]) -> None:
+        """Forget tool calls: after a rewind the agent may use their ids again."""
+        self._open_message, self._has_plan = None, False
+        self._known_calls.difference_update(removed)
 
     # -- other updates ---------------------------------------------------------------------
 

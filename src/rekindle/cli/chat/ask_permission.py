@@ -23,9 +23,11 @@ def short_description(question: PermissionRequest) -> str:
 
 
 async def ask_permission(
-    question: PermissionRequest, live: LiveRenderer, keyboard: Keyboard
+    question: PermissionRequest, live: LiveRenderer, keyboard: Keyboard, *, is_typing: bool = False
 ) -> None:
     """Show a permission request, and answer it with the user's choice.
+
+    With `is_typing`, the user has begun to type the next prompt.
 
     A turn that is cancelled meanwhile has answered the request already.
     """
@@ -41,7 +43,9 @@ async def ask_permission(
         letter = next(other_keys, "")
         text = f"{one_line(choice.name)}{letter and f' ({letter})'}"
         live.show(Piece(kind="choice", text=text, mark=f"  {key}  ", mark_style="going"))
-    pressed = await keyboard.read_key("".join(choices), lambda: question.is_answered)
+    pressed = await keyboard.read_key(
+        "".join(choices), lambda: question.is_answered, is_typing=is_typing
+    )
     if pressed is None:
         question.cancel()
     else:

@@ -1,22 +1,25 @@
 """A chat in the terminal: read prompts, stream answers, ask for permissions.
 
-During a turn, Ctrl-C cancels it and a second one leaves. At the prompt, Ctrl-C clears the typed
-text. On an empty line two Ctrl-C leave, and so do Ctrl-D and /quit.
+During a turn, Ctrl-C cancels it and a second one leaves. Prompts that are typed meanwhile wait in a
+queue. At the prompt, Ctrl-C clears the typed text. On an empty line two Ctrl-C leave, and so do
+Ctrl-D and /quit.
 """
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import AsyncExitStack
+import shlex
+from collections.abc import Generator, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from rekindle.cli.chat.ask_permission import ask_permission
 from rekindle.cli.chat.interrupts import EXIT_CODE, Interrupts
 from rekindle.cli.chat.keyboard import Keyboard
 from rekindle.cli.chat.target import ChatTarget
-from rekindle.cli.formatting import one_line, short_path
+from rekindle.cli.chat.working_sign import WorkingSign
+from rekindle.cli.formatting import one_line, plural, printable, short_path
 from rekindle.cli.render.detail import Detail
 from rekindle.cli.render.live import LiveRenderer
-from rekindle.cli.render.screen import ScreenPrinter
+from rekindle.cli.render.screen import INPUT, ScreenPrinter
 from rekindle.cli.render.transcript import (
     Piece,
     ending_piece,
@@ -32,21 +35,25 @@ from rekindle.client import (
     SlashCommand,
 )
 from rekindle.client.session_record import commands_in
-from rekindle.export.labels import failure, stopped
+from rekindle.export.labels import Ending, failure, stopped
+from rekindle.store.address import StoreAddress, locate
 from rekindle.transcript.model import Role, Terminals
 from rekindle.transcript.preface import user_words
 from rekindle.transcript.reducer import Transcript
 
 if TYPE_CHECKING:
     from rekindle.cli.chat.input_line import PromptInput
+    from rekindle.cli.chat.type_ahead import TypeAhead
 
 _OWN_COMMANDS = (
-    SlashCommand(name="help", description="what can be typed here"),
-    SlashCommand(name="quit", description="leave; `rekindle resume` goes on later"),
+    SlashCommand(name="help", description="list the keys and commands"),
+    SlashCommand(name="quit", description="leave; `rekindle resume` continues the session"),
 )
+_OPENING_HINT = "Enter sends · Alt-Enter: new line · Ctrl-C cancels · Ctrl-D leaves · /help"
 _HELP = """\
-Enter sends; Alt-Enter, or \\ before Enter, begins a new line; ↑ brings earlier prompts back.
-Ctrl-C cancels the turn, and once more leaves. Ctrl-D or /quit leaves."""
+Enter sends. Alt-Enter, or \\ before Enter, starts a new line. ↑ recalls earlier prompts.
+While the agent works, you can type the next prompt: Enter queues it, and ↑ takes it back.
+Ctrl-C cancels the turn, and a second one leaves. Ctrl-D or /quit leaves."""
 
 
 class Chat:
@@ -61,11 +68,11 @@ class Chat:
         self._history = history
         """The transcript of the recorded session before the chat."""
         self._keyboard = Keyboard()
-        self._live = LiveRenderer(screen, detail, self._terminals)
+        self._live = LiveRenderer(screen, detail, self._terminals, pin_plan=screen.pin_plan)
+        self._sign = WorkingSign(screen)
         self._session: ClientSession | None = None
+        self._type_ahead: TypeAhead | None = None
         self._interrupts = Interrupts(self._show_cancelling)
-        self._empty_interrupts = 0
-        """The number of consecutive Ctrl-C on an empty line."""
         self._is_typing = False
         self._notices: list[str] = []
         """Notices that wait until the user does not type."""
@@ -81,12 +88,13 @@ class Chat:
                     # The user can read the history while the agent starts.
                     await asyncio.sleep(0)
                     self._show_introduction(turns_shown)
-                    self._screen.hint("starting the agent …")
+                    self._sign.show("starting the agent")
                     return await self._converse(await starting)
             except asyncio.CancelledError:
                 return EXIT_CODE
             finally:
-                self._screen.unhint()
+                self._sign.remove()
+                self._show_resume_command()
 
     # -- before the first prompt --------------------------------------------------------
 
@@ -96,7 +104,7 @@ class Chat:
 
     def _introduction(self, turns_shown: int) -> Iterator[Piece]:
         if self._target.session is None:
-            program = one_line(" ".join(self._target.command))
+            program = one_line(" ".join(self._target.agent.command))
             yield Piece(kind="note", text=f"{program} · {short_path(self._target.cwd)}")
             return
         yield from heading(self._target.session)
@@ -104,7 +112,7 @@ class Chat:
         shown = turns[-turns_shown:] if turns_shown else []
         hidden = len(turns) - len(shown)
         if hidden:
-            note = f"({hidden} earlier {'turn' if hidden == 1 else 'turns'}: `rekindle show`)"
+            note = f"({plural(hidden, 'earlier turn')}: `rekindle show`)"
             yield Piece(kind="note", text=note)
         for turn in shown:
             yield from turn_pieces(turn, self._detail, self._history.terminals)
@@ -112,68 +120,106 @@ class Chat:
     # -- the conversation ---------------------------------------------------------------
 
     async def _converse(self, agent: Agent) -> int:
-        # This slow import comes after the agent's start.
+        # These slow imports come after the agent's start.
         from rekindle.cli.chat.input_line import PromptInput
+        from rekindle.cli.chat.type_ahead import TypeAhead
 
         session = await self._target.open(agent)
         self._session = session
-        self._screen.unhint()
+        self._sign.remove()
+        self._show_note(_OPENING_HINT)
         prompt_input = PromptInput(self._earlier_prompts(), self._commands)
+        self._type_ahead = TypeAhead(
+            prompt_input.input, lambda pieces: self._screen.pin(INPUT, pieces)
+        )
+        hint = "(Ctrl-C cancels)"
         try:
-            while (prompt := await self._read_prompt(prompt_input)) is not None:
+            while (prompt := await self._next_prompt(prompt_input, self._type_ahead)) is not None:
                 if prompt == "/help":
                     self._show_help()
                 else:
-                    await self._run_turn(session, prompt)
+                    await self._run_turn(session, self._type_ahead, prompt, hint)
+                    hint = ""
         finally:
             await self._target.close(session)
         return 0
 
-    async def _read_prompt(self, prompt_input: "PromptInput") -> str | None:
-        """Return the next prompt; None if the user leaves."""
-        self._empty_interrupts = 0
+    async def _next_prompt(self, prompt_input: "PromptInput", ahead: "TypeAhead") -> str | None:
+        """Return the next prompt, which may have been typed before; None if the user leaves."""
         self._interrupts.end_turn()
+        prompt = ahead.take_prompt()
+        if prompt is None:
+            prompt = await self._read_prompt(prompt_input, ahead.take_draft())
+        elif not _is_quit(prompt):
+            self._screen.show(Piece(kind="user", text=printable(prompt)))
+            prompt_input.remember(prompt)
+        if prompt is None or _is_quit(prompt):
+            return None
+        return prompt.strip("\n")
+
+    async def _read_prompt(self, prompt_input: "PromptInput", draft: str) -> str | None:
         while True:
             self._screen.leave_room("user")
             self._is_typing = True
             try:
-                text = await prompt_input.read()
+                text = await prompt_input.read(draft)
             except EOFError:
                 return None
             except KeyboardInterrupt:
-                count = self._empty_interrupts + 1
-                self._empty_interrupts = 0 if prompt_input.had_text else count
-                if self._empty_interrupts > 1:
-                    return None
-                text = ""
+                text = draft = ""
             finally:
                 self._is_typing = False
                 self._screen.typed()
             self._show_notices()
             if text.strip():
-                return None if text.strip() in {"/quit", "/exit"} else text.strip("\n")
+                return text
 
-    async def _run_turn(self, session: ClientSession, prompt: str) -> None:
+    async def _run_turn(
+        self, session: ClientSession, ahead: "TypeAhead", prompt: str, hint: str
+    ) -> None:
         turn = session.prompt(prompt)
-        self._screen.hint("… (Ctrl-C cancels)")
+        self._sign.show("working", hint)
         try:
-            with self._interrupts.cancelling(turn):
+            with self._interrupts.cancelling(turn), self._reading_ahead(ahead):
                 async for event in turn:
                     if isinstance(event, PermissionRequested):
-                        await ask_permission(event.request, self._live, self._keyboard)
+                        with ahead.paused(), self._screen.without_pins():
+                            await ask_permission(
+                                event.request,
+                                self._live,
+                                self._keyboard,
+                                is_typing=ahead.has_draft,
+                            )
                     else:
                         self._live.handle(event)
         except AgentRefused as error:
-            self._live.show(ending_piece(failure(error.reason)))
+            self._end_turn(failure(error.reason))
         except AgentGone as error:
             if error.is_final:
                 raise
-            self._live.show(ending_piece(failure(str(error))))
+            self._end_turn(failure(str(error)))
+        else:
+            self._end_turn(stopped(turn.stop_reason))
         finally:
-            self._screen.unhint()
+            self._sign.remove()
             self._live.settle()
-        if end := stopped(turn.stop_reason):
+        if turn.stop_reason != "end_turn":
+            ahead.recall()
+
+    def _end_turn(self, end: Ending | None) -> None:
+        self._sign.remove()
+        self._live.settle()
+        if end:
             self._live.show(ending_piece(end))
+
+    @contextmanager
+    def _reading_ahead(self, ahead: "TypeAhead") -> Generator[None]:
+        """Show what the user types, if the terminal can. Otherwise it waits for the next prompt."""
+        if not self._screen.can_replace:
+            yield
+            return
+        with ahead.reading():
+            yield
 
     # -- input and output ---------------------------------------------------------------
 
@@ -207,10 +253,27 @@ class Chat:
         for notice in self._notices:
             self._live.show(Piece(kind="problem", text=notice))
         self._notices.clear()
-        if self._empty_interrupts:
-            self._show_note("(Ctrl-C again, Ctrl-D or /quit leaves)")
 
     def _show_cancelling(self) -> None:
         self._keyboard.stop_waiting()
         self._live.pause()
-        self._screen.hint("cancelling … (Ctrl-C again leaves)")
+        self._sign.show("cancelling", "(Ctrl-C again leaves)")
+
+    def _show_resume_command(self) -> None:
+        """Print the command that continues the session, if there is something to continue."""
+        session = self._session
+        if session is None or not (self._history.turns or session.transcript.turns):
+            return
+        self._screen.leave_room("note")
+        # The terminal wraps a long command, so that it can be copied as a whole.
+        print(f"To continue: {resume_command(session.id, self._target.store)}")
+
+
+def resume_command(session_id: str, store: StoreAddress) -> str:
+    """Return the command that continues a session. It names the store unless it is the default."""
+    option = [] if store == locate(None) else ["--store", store.label or store.as_option]
+    return shlex.join(["rekindle", "resume", *option, session_id])
+
+
+def _is_quit(prompt: str) -> bool:
+    return prompt.strip() in {"/quit", "/exit"}

@@ -3,10 +3,13 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import InMemoryHistory
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.input import create_input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent, merge_key_bindings
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
@@ -15,40 +18,77 @@ from rekindle.cli.render.rich_text import PROMPT
 from rekindle.cli.terminal import uses_colour
 from rekindle.client import SlashCommand
 
-_STYLE = Style.from_dict({"prompt": "bold ansicyan", "": "bold ansicyan"})
+_STYLE = Style.from_dict(
+    {"prompt": "bold ansicyan", "": "bold ansicyan", "hint": "noinherit ansibrightblack"}
+)
+_LEAVE_HINT = "Ctrl-C again leaves, also Ctrl-D or /quit"
 _MENU_ROWS = 6
 
 
 class PromptInput:
-    """Reads prompts from the terminal."""
+    """Reads prompts from the terminal.
+
+    Ctrl-C clears the typed text. On an empty line, it shows a hint, and a second one leaves.
+    """
 
     def __init__(
         self, earlier: Sequence[str], commands: Callable[[], Iterable[SlashCommand]]
     ) -> None:
-        history = InMemoryHistory()
+        self.input = create_input()
+        self._history = InMemoryHistory()
         for prompt in earlier:
-            history.append_string(prompt)
+            self.remember(prompt)
+        self._is_leaving = False
+        """Whether the next Ctrl-C leaves."""
         self._session: PromptSession[str] = PromptSession(
             [("class:prompt", PROMPT)],
             multiline=True,
             prompt_continuation="  ",
-            history=history,
+            input=self.input,
+            history=self._history,
+            placeholder=self._placeholder,
             completer=_CommandCompleter(commands),
             complete_while_typing=True,
-            key_bindings=_bindings(),
+            key_bindings=merge_key_bindings([_bindings(), self._leave_bindings()]),
             style=_STYLE,
             color_depth=None if uses_colour() else ColorDepth.DEPTH_1_BIT,
             reserve_space_for_menu=_MENU_ROWS,
         )
+        self._session.default_buffer.on_text_changed += self._stay
 
-    async def read(self) -> str:
-        """Return the typed prompt. Raises EOFError on Ctrl-D, KeyboardInterrupt on Ctrl-C."""
-        return await self._session.prompt_async(handle_sigint=False)
+    async def read(self, draft: str = "") -> str:
+        """Return the typed prompt; `draft` is already typed.
 
-    @property
-    def had_text(self) -> bool:
-        """Whether the input had text when it ended."""
-        return bool(self._session.default_buffer.text)
+        Raises EOFError if the user leaves, KeyboardInterrupt if Ctrl-C clears the line.
+        """
+        self._is_leaving = False
+        return await self._session.prompt_async(default=draft, handle_sigint=False)
+
+    def remember(self, prompt: str) -> None:
+        """Add a prompt to the earlier ones, which ↑ recalls."""
+        self._history.append_string(prompt)
+
+    def _stay(self, _: object) -> None:
+        """Take the first Ctrl-C back, because the user types on."""
+        self._is_leaving = False
+
+    def _placeholder(self) -> FormattedText:
+        is_shown = self._is_leaving and not get_app().is_done
+        return FormattedText([("class:hint", _LEAVE_HINT)] if is_shown else [])
+
+    def _leave_bindings(self) -> KeyBindings:
+        keys = KeyBindings()
+
+        @keys.add("c-c")
+        def _(event: KeyPressEvent) -> None:
+            if event.current_buffer.text:
+                event.app.exit(exception=KeyboardInterrupt)
+            elif self._is_leaving:
+                event.app.exit(exception=EOFError)
+            else:
+                self._is_leaving = True
+
+        return keys
 
 
 class _CommandCompleter(Completer):

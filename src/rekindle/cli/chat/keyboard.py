@@ -9,8 +9,10 @@ from contextlib import contextmanager, suppress
 
 _READ_SIZE = 4096
 _POLL_INTERVAL = 0.2
-_SILENCE = 0.25
+_PAUSE_BEFORE = _PAUSE_AFTER = 0.25
 """An answer is a single key with a pause before and after it. A typed or pasted sentence is not."""
+_PAUSE_WHILE_TYPING = 1.0
+"""Both pauses, if the question came while the user typed something else."""
 _INPUT_FLAGS, _LOCAL_FLAGS = 0, 3
 
 
@@ -44,11 +46,20 @@ class Keyboard:
         """Discard typed text, because it cannot answer a question that is asked only now."""
         termios.tcflush(self._fd, termios.TCIFLUSH)
 
-    async def read_key(self, keys: str, is_moot: Callable[[], bool]) -> str | None:
-        """Return the first pressed key of `keys`; None at the end of input, or if `is_moot`."""
+    async def read_key(
+        self, keys: str, is_moot: Callable[[], bool], *, is_typing: bool = False
+    ) -> str | None:
+        """Return the first pressed key of `keys`; None at the end of input, or if `is_moot`.
+
+        A key that follows the question at once is no answer: the user has not read it yet. With
+        `is_typing`, the user was typing something else when the question came.
+        """
         loop = asyncio.get_running_loop()
-        self._answer, self._last_input = loop.create_future(), -_SILENCE
-        loop.add_reader(self._fd, self._read, keys)
+        self._answer, self._last_input = loop.create_future(), loop.time()
+        before, after = _PAUSE_BEFORE, _PAUSE_AFTER
+        if is_typing:
+            before = after = _PAUSE_WHILE_TYPING
+        loop.add_reader(self._fd, self._read, keys, before, after)
         try:
             while not is_moot():
                 done, _ = await asyncio.wait([self._answer], timeout=_POLL_INTERVAL)
@@ -64,18 +75,18 @@ class Keyboard:
         """End `read_key` without a key."""
         self._accept("")
 
-    def _read(self, keys: str) -> None:
+    def _read(self, keys: str, before: float, after: float) -> None:
         typed = os.read(self._fd, _READ_SIZE).decode("utf-8", "ignore")
         if not typed:
             self.stop_waiting()
             return
         loop = asyncio.get_running_loop()
-        is_after_silence = loop.time() - self._last_input >= _SILENCE
+        is_after_pause = loop.time() - self._last_input >= before
         self._last_input = loop.time()
         self._cancel_timer()
         # Arrow keys and pasted text arrive as several characters.
-        if is_after_silence and len(typed) == 1 and typed.lower() in keys:
-            self._timer = loop.call_later(_SILENCE, self._accept, typed.lower())
+        if is_after_pause and len(typed) == 1 and typed.lower() in keys:
+            self._timer = loop.call_later(after, self._accept, typed.lower())
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:

@@ -3,13 +3,16 @@
 import argparse
 import asyncio
 import sys
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rekindle.cli.chat.ask_permission import ask_permission, short_description
 from rekindle.cli.chat.interrupts import EXIT_CODE, Interrupts
 from rekindle.cli.chat.keyboard import Keyboard
 from rekindle.cli.chat.target import ChatTarget
-from rekindle.cli.formatting import print_json, printable
+from rekindle.cli.formatting import one_line, print_json, printable
+from rekindle.cli.messages import print_note, print_warning
 from rekindle.cli.render.detail import FOLDED
 from rekindle.cli.render.live import LiveRenderer
 from rekindle.cli.render.printer import printer_for
@@ -43,6 +46,14 @@ class AnswerPrinter(Protocol):
         """Handle an event of the turn."""
         ...
 
+    def working(self) -> AbstractContextManager[None]:
+        """Show that the agent works."""
+        ...
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Leave the terminal to a question or a notice."""
+        ...
+
     def end(self, session: ClientSession, turn: model.TranscriptTurn) -> None:
         """Handle the end of the turn."""
         ...
@@ -60,10 +71,12 @@ class PromptRun:
 
     async def run(self, prompt: str) -> int:
         """Send the prompt; return the exit code. Raises ClientError."""
-        with self._interrupts.handled():
+        with self._interrupts.handled(), self._printer.working():
             try:
-                async with self._target.connect(_report) as agent:
+                async with self._target.connect(self._report_notice) as agent:
                     session = await self._target.open(agent)
+                    if self._target.session is None:
+                        self._report(print_note, f"new session {one_line(session.id)}")
                     return await self._run_turn(session, prompt)
             except asyncio.CancelledError:
                 return EXIT_CODE
@@ -95,27 +108,33 @@ class PromptRun:
         if self._allows_all and question.can_be_allowed:
             question.allow()
         elif self._allows_all:
-            question.reject()
-            _report(f"refused, because no choice allows it: {short_description(question)}")
+            self._refuse(question, "no choice allows it")
         elif is_terminal(sys.stdin) and is_terminal(sys.stderr):
             await self._ask(question)
         else:
-            question.reject()
-            _report(f"refused, because nobody said --yes: {short_description(question)}")
+            self._refuse(question, "--yes was not given")
+
+    def _refuse(self, question: PermissionRequest, reason: str) -> None:
+        question.reject()
+        self._report(print_warning, f"refused, because {reason}: {short_description(question)}")
 
     async def _ask(self, question: PermissionRequest) -> None:
         self._keyboard = self._keyboard or Keyboard()
         live = LiveRenderer(printer_for(sys.stderr), FOLDED, dict)
-        with self._keyboard.quiet():
+        with self._keyboard.quiet(), self._printer.paused():
             await ask_permission(question, live, self._keyboard)
+
+    def _report_notice(self, notice: str) -> None:
+        """Print a notice of `rekindle run`, which may begin with its kind."""
+        self._report(print_warning, notice.removeprefix("warning: "))
+
+    def _report(self, print_message: Callable[[str], None], text: str) -> None:
+        with self._printer.paused():
+            print_message(text)
 
     def _stop_waiting(self) -> None:
         if self._keyboard is not None:
             self._keyboard.stop_waiting()
-
-
-def _report(notice: str) -> None:
-    print(f"rekindle: {notice}", file=sys.stderr, flush=True)
 
 
 # -- printing the answer --------------------------------------------------------------------
@@ -132,7 +151,21 @@ def answer_printer(arguments: argparse.Namespace) -> AnswerPrinter:
     return _ScreenPrinter(screen_for())
 
 
-class _TextPrinter:
+class _StillPrinter:
+    """Shows nothing while the agent works."""
+
+    @staticmethod
+    def working() -> AbstractContextManager[None]:
+        """Do nothing."""
+        return nullcontext()
+
+    @staticmethod
+    def paused() -> AbstractContextManager[None]:
+        """Do nothing."""
+        return nullcontext()
+
+
+class _TextPrinter(_StillPrinter):
     """Prints the text of the agent's messages only."""
 
     def __init__(self) -> None:
@@ -146,7 +179,7 @@ class _TextPrinter:
             self._is_interrupted = True
             return
         if "rekindle" in event.meta:
-            _report(HANDOVER)
+            print_note(HANDOVER)
             return
         is_next = self._message not in {None, (event.message_id,)}
         is_next = is_next or (self._is_interrupted and event.message_id is None)
@@ -163,7 +196,7 @@ class _TextPrinter:
             print(flush=True)
 
 
-class _JsonPrinter:
+class _JsonPrinter(_StillPrinter):
     """Prints the whole turn at its end."""
 
     def take(self, event: Event) -> None:
@@ -181,18 +214,38 @@ class _ScreenPrinter:
     """Prints all events, like the chat."""
 
     def __init__(self, screen: "ScreenPrinter") -> None:
+        # `answer_printer` has imported the module already.
+        from rekindle.cli.chat.working_sign import WorkingSign
+
         self._screen = screen
-        self._live = LiveRenderer(screen, FOLDED, dict)
-        screen.hint("… (Ctrl-C cancels)")
+        self._live = LiveRenderer(screen, FOLDED, dict, pin_plan=screen.pin_plan)
+        self._sign = WorkingSign(screen)
+
+    @contextmanager
+    def working(self) -> Generator[None]:
+        """Show a moving sign. The loop must run."""
+        self._sign.show("working", "(Ctrl-C cancels)")
+        try:
+            yield
+        finally:
+            self._sign.remove()
 
     def take(self, event: Event) -> None:
         """Print an event."""
         self._live.handle(event)
 
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Hide the sign and the plan, because questions and notices are printed on stderr."""
+        # The line of a tool call is not the last one any more, and must not be replaced.
+        self._live.pause()
+        with self._screen.without_pins():
+            yield
+
     def end(self, session: ClientSession, turn: model.TranscriptTurn) -> None:
         """Print the stop reason, unless the turn ended normally."""
         del session
-        self._screen.unhint()
+        self._sign.remove()
         self._live.settle()
         if end := stopped(turn.stop_reason):
             self._live.show(ending_piece(end))

@@ -3,6 +3,7 @@
 import argparse
 
 from rekindle.cli.arguments import CommandSpec
+from rekindle.cli.session_choice import LISTED
 from rekindle.cli.store_access import add_sessions, add_store_option
 from rekindle.cli.store_changes import (
     apply,
@@ -11,21 +12,23 @@ from rekindle.cli.store_changes import (
     open_for_changing,
     report_change,
 )
-from rekindle.model import Archived
+from rekindle.model import Archived, Page
 
 _ARCHIVE_HELP = """\
-Put sessions away: they are kept, and no longer listed, here or in an editor.
+Archive sessions: they are kept, but neither `rekindle list` nor an editor
+lists them.
 
-A session that is in use may be archived; it goes on. `rekindle list --archived` shows them.
+A session in use can be archived, and stays in use. `rekindle list --archived`
+lists archived sessions.
 
 example:
-  rekindle archive 3f2a 77b1
+  rekindle archive @1 @2
 """
 _UNARCHIVE_HELP = """\
-Take archived sessions out again, so that they are listed.
+Unarchive sessions, so that they are listed again.
 
 example:
-  rekindle unarchive 3f2a
+  rekindle unarchive @1
 """
 
 
@@ -41,13 +44,14 @@ def archive(arguments: argparse.Namespace) -> int:
 
 
 def unarchive(arguments: argparse.Namespace) -> int:
-    """Take the sessions out of the archive."""
+    """Unarchive the sessions."""
     return _set_archived(arguments, is_archived=False)
 
 
 def _set_archived(arguments: argparse.Namespace, *, is_archived: bool) -> int:
     with open_for_changing(arguments.store) as store:
-        sessions = find_undeleted(store, arguments.sessions)
+        listed = LISTED if is_archived else Page(archived=True)
+        sessions = find_undeleted(store, arguments.sessions, listed)
         at_us = now_us()
         apply(
             store,

@@ -1,6 +1,6 @@
-"""Give unused space back to the disk, and purge what was deleted over 30 days ago.
+"""Reclaim unused disk space, and purge sessions deleted over 30 days ago.
 
-Editors may go on recording meanwhile, and it may be stopped at any moment.
+Editors can record meanwhile. You can interrupt it at any time.
 
 example:
   rekindle compact
@@ -36,10 +36,8 @@ def main(arguments: argparse.Namespace) -> int:
             print(f"purged {plural(len(due), 'session')} deleted over 30 days ago")
         show_progress("compacting", space_manager(store).compact())
         after = store.overview().size
-    freed = (
-        f"{format_size(before - after)} given back" if after < before else "nothing to give back"
-    )
-    print(f"{format_size(before)} → {format_size(after)}: {freed}")
+    freed = format_size(before - after) if after < before else "nothing"
+    print(f"{format_size(before)} → {format_size(after)}: reclaimed {freed}")
     return 0
 
 

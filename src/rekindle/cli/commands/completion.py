@@ -3,34 +3,38 @@
 import argparse
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from rekindle.cli.arguments import CommandSpec, add_command_after_dashes
-from rekindle.cli.main import COMMANDS, load_command
+from rekindle.cli.main import ALIASES, COMMANDS, HELP, load_command, split_global_options
 from rekindle.cli.shells.quoting import insertions, split_words
 
 if TYPE_CHECKING:
     from rekindle.model import Session
 
 _COMPLETION_HELP = """\
-Print what makes a shell complete commands, options, agents, and sessions by id or by title.
+Print the completion script for a shell. It completes commands, options,
+agents, and sessions by id or title.
 
-Put it where your shell looks for completions, or have it read at each start:
-  bash  eval "$(rekindle completion bash)"       in ~/.bashrc
-  zsh   eval "$(rekindle completion zsh)"        in ~/.zshrc, after compinit
-  fish  rekindle completion fish | source        in ~/.config/fish/config.fish
+Load it when your shell starts, or save it where your shell looks for it:
+  bash  eval "$(rekindle completion bash)"    in ~/.bashrc
+  zsh   eval "$(rekindle completion zsh)"     in ~/.zshrc, after compinit
+  fish  rekindle completion fish | source     in ~/.config/fish/config.fish
 
 example:
   rekindle completion bash > ~/.local/share/bash-completion/completions/rekindle
 """
 _COMPLETE_HELP = """\
-Say what may stand in the place of the last word. Called by shells, not by people.
+Print the completions of the last word. Shells call this command.
 
-The first line of the answer is what is wanted: `words`, which then follow, each with a tab and a
-description, or `files`, `folders`, `command`, which shells find better themselves.
+The first line of the output is `words`, `files`, `folders` or `command`. After
+`words`, each line is a word, a tab and a description. Shells complete the other
+kinds themselves.
 
 example:
   rekindle complete -- show 3f
@@ -46,18 +50,21 @@ _KINDS = {
     "STORE": "files",
     "PATH": "files",
     "COMMAND": "command",
+    "AGENT": "command",
 }
 """The kind of completion for an argument, by its metavar. See also `_VALUES`."""
 
 _GLOBAL_OPTIONS = {
     "--help": "show the commands",
-    "--version": "show the version",
-    "--no-color": "no colours",
+    "--version": "print the version",
+    "--store": "use this store",
+    "--no-color": "print without colours",
 }
 # Ids that need no quotes in any shell. Agents choose their ids freely.
 _SAFE = re.compile(r"[A-Za-z0-9_.,:@%+][A-Za-z0-9_.,:@%+/-]*")
 _MAX_CANDIDATES = 100
 _MAX_SESSIONS_READ = 2_000
+_MAX_PLACES = 9
 _MAX_WIDTH = 60
 
 
@@ -77,10 +84,8 @@ def completion(arguments: argparse.Namespace) -> int:
 
 def configure_complete(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `complete`."""
-    parser.add_argument("--line", help="the line up to the cursor, in the place of words")
-    parser.add_argument(
-        "--tail", help="the end of the line that what is offered replaces: it is quoted so"
-    )
+    parser.add_argument("--line", help="the line up to the cursor, instead of words")
+    parser.add_argument("--tail", help="the end of the line that the completion replaces")
     add_command_after_dashes(parser)
 
 
@@ -102,18 +107,22 @@ def complete(arguments: argparse.Namespace) -> int:
 
 def candidates(before: list[str], current: str) -> tuple[str, Candidates]:
     """Return the kind of completion after the words `before`, and the candidates for `current`."""
-    if before[:1] == ["--no-color"]:
-        before = before[1:]
+    options, before = split_global_options(before)
+    if before == ["--store"] or (not before and current.startswith("--store=")):
+        return "files", []
+    if before[:1] == [HELP]:
+        return "words", _with_prefix(list(COMMANDS.items()), current) if len(before) == 1 else []
     if not before:
         all_words = [*COMMANDS.items(), *_GLOBAL_OPTIONS.items()]
         found = [pair for pair in all_words if pair[0].startswith("-") == current.startswith("-")]
         return "words", _with_prefix(found, current)
-    if before[0] not in COMMANDS:
+    command = ALIASES.get(before[0], before[0])
+    if command not in COMMANDS:
         return "words", []
-    cursor = _ArgumentCursor(load_command(before[0])[1])
-    for word in before[1:]:
+    cursor = _ArgumentCursor(load_command(command)[1])
+    for word in [*options, *before[1:]]:
         cursor.advance(word)
-    return cursor.candidates(before[0], current)
+    return cursor.candidates(command, current)
 
 
 def _with_prefix(found: Candidates, prefix: str) -> Candidates:
@@ -121,7 +130,7 @@ def _with_prefix(found: Candidates, prefix: str) -> Candidates:
 
 
 class _ArgumentCursor:
-    """Advances along the words of a command as its parser would; knows what may come next."""
+    """Follows the words of a command like its parser, and returns the possible next words."""
 
     def __init__(self, parser: argparse.ArgumentParser) -> None:
         # argparse has no public access to its arguments. Other completion libraries use this too.
@@ -194,7 +203,9 @@ class _ArgumentCursor:
         found = [
             (name, _help_of(option))
             for name, option in self._options.items()
-            if name.startswith("--") and option.dest not in self._given
+            if option.help != argparse.SUPPRESS
+            and name.startswith("--")
+            and option.dest not in self._given
         ]
         return "words", _with_prefix(found, current)
 
@@ -214,11 +225,13 @@ class _ArgumentCursor:
         if name.startswith("SESSION"):
             if is_chosen:
                 return "words", []
-            return "words", list(_session_ids(command, store, current))
-        tools = (
-            _import_sources(current) if command == "import" and not argument.option_strings else []
-        )
-        return ("words", tools) if tools else (_KINDS.get(name, "words"), [])
+            return "words", _sessions(command, store, current)
+        words: Candidates = []
+        if name == "AGENT":
+            words = _agent_names(current)
+        elif command == "import" and not argument.option_strings:
+            words = _import_sources(current)
+        return ("words", words) if words else (_KINDS.get(name, "words"), [])
 
 
 def _help_of(argument: argparse.Action) -> str:
@@ -226,43 +239,65 @@ def _help_of(argument: argparse.Action) -> str:
     return text.partition(" (default")[0].replace("%%", "%")
 
 
-def _session_ids(command: str, store: str | None, prefix: str) -> Iterator[tuple[str, str]]:
-    """Yield the ids with a prefix that the command accepts, the last used first."""
-    from rekindle.cli.formatting import agent_label, format_age, title_label
+def _sessions(command: str, store: str | None, typed: str) -> Candidates:
+    """Return the sessions that the command accepts: places, ids, or titles if there are no ids."""
     from rekindle.cli.store_access import open_for_reading
     from rekindle.model import Page
 
     is_accepted = _ACCEPTED.get(command, _accept_all)
     page = Page(
-        limit=_MAX_SESSIONS_READ if prefix else _MAX_CANDIDATES,
+        limit=_MAX_SESSIONS_READ if typed else _MAX_CANDIDATES,
         with_archived=True,
         deleted=command == "undelete",
-        prompted=not prefix and command != "undelete",
+        prompted=not typed and command != "undelete",
     )
+    if typed.startswith("@"):
+        return _with_prefix(_places(command, store), typed)
     with open_for_reading(store, quietly=True) as opened:
-        found = [
-            session
-            for session in opened.sessions(page)
-            if session.id.startswith(prefix) and is_accepted(session)
-        ]
-    for session in found[:_MAX_CANDIDATES]:
-        if _SAFE.fullmatch(session.id):
-            about = f"{agent_label(session.agent)}, {format_age(session.updated_us)}"
-            yield session.id, f"{_cut(title_label(session))} ({about})"
+        found = [session for session in opened.sessions(page) if is_accepted(session)]
+    ids = [session for session in found if session.id.startswith(typed)][:_MAX_CANDIDATES]
+    by_id = [(session.id, _about(session)) for session in ids if _SAFE.fullmatch(session.id)]
+    return [*by_id, *_matching_titles(found, typed)] if typed else by_id
+
+
+def _places(command: str, store: str | None) -> Candidates:
+    """Return the places in the list to which `@N` refers."""
+    from rekindle.cli.session_choice import LISTED
+    from rekindle.cli.store_access import open_for_reading
+    from rekindle.model import Page
+
+    lists = {"undelete": Page(deleted=True, with_archived=True), "unarchive": Page(archived=True)}
+    with open_for_reading(store, quietly=True) as opened:
+        found = opened.sessions(replace(lists.get(command, LISTED), limit=_MAX_PLACES))
+    return [(f"@{number}", _about(session)) for number, session in enumerate(found, 1)]
 
 
 def _titles(store: str | None, typed: str) -> Candidates:
-    """Return the titles that begin with the typed text, or the only one that contains it."""
-    from rekindle.cli.formatting import agent_label, format_age
+    """Return the titles that begin with the typed text, or the only title that contains it."""
+    return _matching_titles(_last_used(store), typed)
+
+
+def _matching_titles(sessions: "list[Session]", typed: str) -> Candidates:
+    from rekindle.cli.formatting import agent_label, format_age, title_label
 
     titles: dict[str, str] = {}
-    for session in _last_used(store):
-        about = f"{agent_label(session.agent)}, {format_age(session.updated_us)}"
-        titles.setdefault(_typeable(session.title or ""), about)
+    for session in sessions:
+        title = session.title or ""
+        # A masked title would not be found.
+        if title_label(session) == title_label(session, redact=False):
+            about = f"{agent_label(session.agent)}, {format_age(session.updated_us)}"
+            titles.setdefault(_typeable(title), about)
     titles.pop("", None)
     found = list(titles.items())
     within = [pair for pair in found if typed.casefold() in pair[0].casefold()]
     return _with_prefix(found, typed)[:_MAX_CANDIDATES] or (within if len(within) == 1 else [])
+
+
+def _about(session: "Session") -> str:
+    from rekindle.cli.formatting import agent_label, format_age, title_label
+
+    about = f"{agent_label(session.agent)}, {format_age(session.updated_us)}"
+    return f"{_cut(title_label(session))} ({about})"
 
 
 def _agents(store: str | None, prefix: str) -> Candidates:
@@ -275,11 +310,21 @@ def _agents(store: str | None, prefix: str) -> Candidates:
     return _with_prefix(found, prefix)[:_MAX_CANDIDATES]
 
 
+def _agent_names(prefix: str) -> Candidates:
+    """Return the agents that can be started by name, with their commands."""
+    from rekindle.cli.agent_lookup import named_agents
+    from rekindle.text.redact.recorded_command import mask_command
+
+    agents = named_agents().values()
+    found = [(agent.name, " ".join(mask_command(agent.command))) for agent in agents]
+    return _with_prefix(found, prefix)
+
+
 def _import_sources(prefix: str) -> Candidates:
     """Return the tools whose sessions can be imported."""
     from rekindle.importers.registry import ALL, BUILT_IN_NAMES
 
-    found = [*((name, "") for name in BUILT_IN_NAMES), (ALL, "what each of them has")]
+    found = [*((name, "") for name in BUILT_IN_NAMES), (ALL, "all of these tools")]
     return _with_prefix(found, prefix)
 
 

@@ -1,6 +1,7 @@
-"""See whether all is well: the store, who uses it, the agents seen, what editors are told.
+"""Diagnose and repair problems.
 
-Ends with 1 if there is a problem, and with 0 if there is none; a warning is none.
+It checks the store, the configuration file, the agents and the editors. The
+exit code is 1 if there is a problem. Warnings do not change it.
 
 example:
   rekindle doctor
@@ -16,6 +17,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from rekindle.cli.formatting import one_line, print_json
+from rekindle.cli.messages import print_note
 from rekindle.cli.progress import ProgressBar
 from rekindle.cli.store_access import add_store_option
 from rekindle.composition import HOOKS
@@ -29,13 +31,11 @@ _PROGRESS_STEPS = 1000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Add the command's arguments."""
     add_store_option(parser)
+    parser.add_argument("--full", action="store_true", help="read every entry, which takes longer")
     parser.add_argument(
-        "--full", action="store_true", help="read everything, which takes a while if there is much"
-    )
-    parser.add_argument(
-        "--fix", action="store_true", help="repair what can be repaired without losing anything"
+        "--fix", action="store_true", help="repair problems where nothing can be lost"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -48,11 +48,11 @@ def main(arguments: argparse.Namespace) -> int:
         full=arguments.full,
         is_requested=requested is not None,
         hooks=HOOKS,
-        report=lambda text: print(f"rekindle: {text}", file=sys.stderr),
+        report=print_note,
         progress=_recovery_progress,
     )
     diagnoses: list[Diagnosis] = []
-    for diagnosis in chain(checks, _check_helpers(), _check_editors()):
+    for diagnosis in chain(checks, _check_configuration(), _check_helpers(), _check_editors()):
         is_damaged = any(it.is_damage and it.severity is Severity.PROBLEM for it in diagnoses)
         diagnoses.append(
             _repaired(diagnosis, is_damaged=is_damaged) if arguments.fix else diagnosis
@@ -66,6 +66,26 @@ def main(arguments: argparse.Namespace) -> int:
     return 0 if is_well else 1
 
 
+def _check_configuration() -> Iterator[Diagnosis]:
+    from rekindle.cli.configured import problems_of
+    from rekindle.configuration.file import load_configuration
+
+    configuration = load_configuration()
+    if configuration is None:
+        return
+    is_well = True
+    for problem in problems_of(configuration):
+        is_well = False
+        yield Diagnosis(
+            check="configuration",
+            severity=Severity.PROBLEM if problem.is_error else Severity.WARNING,
+            text=one_line(problem.text),
+            remedy="correct the file; `rekindle config` shows the settings in use",
+        )
+    if is_well:
+        yield Diagnosis(check="configuration", severity=Severity.OK, text=configuration.path)
+
+
 def _check_helpers() -> Iterator[Diagnosis]:
     from rekindle.process.agent_helpers import helpers_left_behind
 
@@ -74,7 +94,7 @@ def _check_helpers() -> Iterator[Diagnosis]:
             check="helper",
             severity=Severity.WARNING,
             text=f"an agent that has ended left {one_line(helper.program)} running",
-            remedy=f"kill {helper.pid}, unless you use it otherwise",
+            remedy=f"end it with `kill {helper.pid}`, unless you use it",
             facts={"pid": helper.pid, "program": helper.program},
         )
 
@@ -90,7 +110,7 @@ def _check_editors() -> Iterator[Diagnosis]:
 
 @contextmanager
 def _recovery_progress() -> Generator[Progress]:
-    with ProgressBar("saving what can be read") as bar:
+    with ProgressBar("recovering the store") as bar:
         yield lambda done: bar.update(round(done * _PROGRESS_STEPS), _PROGRESS_STEPS)
 
 
@@ -102,7 +122,7 @@ def _repaired(diagnosis: Diagnosis, *, is_damaged: bool) -> Diagnosis:
     try:
         result = diagnosis.repair()
     except (RekindleError, OSError) as error:
-        return replace(diagnosis, remedy=f"could not be repaired: {one_line(str(error))}")
+        return replace(diagnosis, remedy=f"the repair failed: {one_line(str(error))}")
     text = result if isinstance(result, str) else ""
     return replace(diagnosis, severity=Severity.FIXED, remedy=text)
 

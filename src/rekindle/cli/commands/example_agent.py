@@ -1,8 +1,9 @@
-"""A small deterministic ACP agent without a model, on stdin and stdout.
+"""Run a small ACP agent without a model, on stdin and stdout.
 
-words in a prompt that do something:
-  think, plan, read, edit, run, title, usage, count to N, slow, crash, error,
-  what did I say first, what did I say last, how many prompts
+It reacts to these words in a prompt:
+  think, plan, read, edit, run, delegate, title, usage, count to N, slow,
+  crash, error, what did I say first, what did I say last, how many prompts,
+  your system prompt
 
 example:
   rekindle run -- rekindle example-agent --delay 0.05
@@ -10,11 +11,11 @@ example:
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 from rekindle.cli.arguments import seconds
-from rekindle.example_agent import LIFECYCLE, Options, serve
+from rekindle.errors import UsageError
+from rekindle.example_agent import LIFECYCLE, NEWER, Options, serve
 
 _V2 = 2
 
@@ -26,10 +27,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=int,
         choices=(1, 2),
         default=1,
-        help="highest version of ACP to speak; with 2, a client may still ask for 1 (default: 1)",
+        help="the highest supported version of ACP (default: 1)",
     )
     parser.add_argument(
-        "--only-v2", action="store_true", help="with --protocol 2: refuse to speak version 1"
+        "--only-v2", action="store_true", help="refuse version 1 of ACP; needs --protocol 2"
     )
     parser.add_argument(
         "--offer",
@@ -37,37 +38,41 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=frozenset[str](),
         metavar="LIST",
         help=(
-            f"lifecycle methods to offer: {','.join(LIFECYCLE)}, or all, or none (default: none);"
-            " in version 2 only delete and fork are a matter of choice"
+            f"the lifecycle methods to offer: {','.join(LIFECYCLE)}, all or none (default: none);"
+            " in version 2, only delete and fork are optional;"
+            f" unstable methods and a proposal: {','.join(NEWER)}, or newest for these and all"
         ),
     )
     parser.add_argument(
-        "--memory", type=Path, metavar="DIR", help="remember sessions in DIR, across restarts"
+        "--memory",
+        type=Path,
+        metavar="DIR",
+        help="store sessions in DIR, so that restarts keep them",
     )
     parser.add_argument(
         "--no-message-ids",
         dest="message_ids",
         action="store_false",
-        help="leave messageId out of message chunks (version 1)",
+        help="send message chunks without messageId (version 1)",
     )
     parser.add_argument(
         "--delay",
         type=seconds,
         default=0.0,
         metavar="SECONDS",
-        help="wait before each streamed piece",
+        help="the delay before each chunk",
     )
     parser.add_argument(
         "--echo",
         action="store_true",
-        help="send each prompt back as user_message_chunk (version 2: instead of user_message)",
+        help="echo each prompt as user_message_chunk, in version 2 instead of user_message",
     )
     parser.add_argument(
         "--early-updates",
         action="store_true",
         help=(
-            "send the first update of a session before the answer to session/new"
-            " (version 2: and a prompt's before the answer to session/prompt)"
+            "send the first update before the response to session/new, and in version 2 also"
+            " before the response to session/prompt"
         ),
     )
 
@@ -75,8 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Serve one client until it closes the connection."""
     if arguments.only_v2 and arguments.protocol != _V2:
-        sys.stderr.write("rekindle example-agent: --only-v2 needs --protocol 2\n")
-        return 2
+        raise UsageError("--only-v2 needs --protocol 2")
     return serve(_options(arguments))
 
 
@@ -101,9 +105,13 @@ def _versions(arguments: argparse.Namespace) -> tuple[int, ...]:
 def _offers(text: str) -> frozenset[str]:
     if text == "all":
         return frozenset(LIFECYCLE)
+    if text == "newest":
+        return frozenset({*LIFECYCLE, *NEWER})
     if text == "none":
         return frozenset()
     names = frozenset(name.strip() for name in text.split(","))
-    if unknown := names.difference(LIFECYCLE):
-        raise argparse.ArgumentTypeError(f"unknown method: {', '.join(sorted(unknown))}")
+    if unknown := names.difference(LIFECYCLE, NEWER):
+        raise argparse.ArgumentTypeError(
+            f"unknown method: {', '.join(sorted(unknown))}; use {', '.join((*LIFECYCLE, *NEWER))}"
+        )
     return names

@@ -1,11 +1,13 @@
-"""Write a session as a document for people or programs, or as a bundle for another machine.
+"""Write a session as a document, or as a bundle for another machine.
 
-What looks like a key or a token is masked in markdown, html and json. A bundle, and acp, are the
-record itself: mind whom you give them to.
+The suffix of FILE decides on the format: .md, .html, .json, .jsonl (ACP) or
+.rekindle (bundle). Keys, tokens and passwords are masked in Markdown, HTML and
+JSON. A bundle and ACP contain everything: check who receives them.
 
 example:
-  rekindle export 3f2a --format html -o talk.html
-  rekindle export 3f2a --format bundle -o talk.rekindle
+  rekindle export @1 -o session.html
+  rekindle export "fix parser" -o session.rekindle
+  rekindle export --all -o everything.rekindle
 """
 
 import argparse
@@ -13,17 +15,20 @@ import gzip
 import io
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import IO, TypeVar, cast
 
 from rekindle.cli.output import is_stdout, open_output
 from rekindle.cli.progress import ProgressBar
+from rekindle.cli.session_choice import find_existing
 from rekindle.cli.store_access import (
+    SESSION_HELP,
     add_store_option,
     every,
-    find_existing,
     note_if_deleted,
     open_for_reading,
 )
+from rekindle.cli.subagents import attach_subagents
 from rekindle.cli.terminal import is_terminal
 from rekindle.errors import SessionPurged, UsageError
 from rekindle.export.redact_transcript import redact_session, redact_terminal, redact_turn
@@ -33,6 +38,16 @@ from rekindle.transcript.model import TranscriptTurn
 from rekindle.transcript.reducer import Transcript
 
 FORMATS = ("markdown", "html", "json", "acp", "bundle")
+_FORMATS_BY_SUFFIX = {
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".json": "json",
+    ".jsonl": "acp",
+    ".ndjson": "acp",
+    ".rekindle": "bundle",
+}
 _WRITE_SIZE = 128 * 1024
 
 
@@ -40,44 +55,55 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add_store_option(parser)
     parser.add_argument(
-        "--format", choices=FORMATS, default="markdown", help="what to write (default: markdown)"
+        "--format",
+        choices=FORMATS,
+        help="the format (default: by the suffix of FILE, otherwise markdown)",
     )
-    parser.add_argument("-o", dest="output", metavar="FILE", help="where to, instead of stdout")
-    parser.add_argument("--force", action="store_true", help="overwrite FILE if it is there")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write to this file instead of stdout"
+    )
+    parser.add_argument("-f", "--force", action="store_true", help="overwrite FILE if it exists")
     parser.add_argument(
         "--no-redact",
         dest="redact",
         action="store_false",
-        help="show what looks like keys and tokens, too",
+        help="write keys, tokens and passwords, too",
     )
     parser.add_argument(
         "--protocol",
         type=int,
         choices=(1, 2),
-        help="with --format acp: in which version (default: the one it was recorded in)",
+        help="the version of ACP for --format acp (default: the recorded one)",
     )
-    parser.add_argument("--all", action="store_true", help="all sessions, into one bundle")
+    parser.add_argument("--all", action="store_true", help="export all sessions into one bundle")
     parser.add_argument(
         "sessions",
         nargs="*",
         metavar="SESSION",
-        help="its id, or the beginning of it; several only for a bundle",
+        help=f"{SESSION_HELP}; a bundle can have several",
     )
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Write the sessions to the output."""
+    arguments.format = arguments.format or _format_for(arguments)
     is_bundle = arguments.format == "bundle"
-    if bool(arguments.sessions) is arguments.all:
-        raise UsageError("which session? give the beginning of its id, or --all for a bundle")
+    if arguments.sessions and arguments.all:
+        raise UsageError("--all exports every session; leave the sessions out, or --all")
+    if not (arguments.sessions or arguments.all):
+        raise UsageError("no session given; name one or more, or use --all")
     if not is_bundle and (arguments.all or len(arguments.sessions) > 1):
-        raise UsageError(f"{arguments.format} has room for one session: --format bundle for more")
+        raise UsageError(
+            f"the format {arguments.format} is for one session; use --format bundle for several"
+        )
     if arguments.protocol is not None and arguments.format != "acp":
-        raise UsageError("--protocol is for --format acp")
+        raise UsageError("--protocol needs --format acp")
     if is_bundle and is_stdout(arguments.output) and is_terminal():
-        raise UsageError("a bundle is not for a terminal: name a file with -o")
+        raise UsageError("a bundle cannot be printed on a terminal; name a file with -o")
     with open_for_reading(arguments.store) as store:
         ids = _all_ids(store) if arguments.all else _find_ids(store, arguments.sessions)
+        if is_bundle and not arguments.all:
+            ids = list(dict.fromkeys([*ids, *(it.id for it in store.subagents(*ids))]))
         output = open_output(arguments.output, force=arguments.force)
         with output as file, _progress_bar(arguments) as bar:
             if is_bundle:
@@ -87,6 +113,13 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _format_for(arguments: argparse.Namespace) -> str:
+    """Return the format that the name of the output file, or --all, implies."""
+    suffix = "" if is_stdout(arguments.output) else Path(arguments.output).suffix.lower()
+    default = "bundle" if arguments.all else "markdown"
+    return _FORMATS_BY_SUFFIX.get(suffix, default)
+
+
 def _progress_bar(arguments: argparse.Namespace) -> ProgressBar:
     # A document that is printed on the terminal must not have a bar between its lines.
     is_wanted = not (is_stdout(arguments.output) and is_terminal())
@@ -94,10 +127,14 @@ def _progress_bar(arguments: argparse.Namespace) -> ProgressBar:
 
 
 def _find_ids(store: Store, named: list[str]) -> list[str]:
-    found = {session.id: session for session in (find_existing(store, name) for name in named)}
+    found = {session.id: session for session in _each(store, named)}
     for session in found.values():
         note_if_deleted(session)
     return list(found)
+
+
+def _each(store: Store, named: list[str]) -> Iterator[Session]:
+    return (find_existing(store, name, any_project=True) for name in named)
 
 
 def _all_ids(store: Store) -> list[str]:
@@ -141,6 +178,7 @@ def _write_document(
         protocols[entry.protocol] += 1
     if transcript.last_seq < whole:
         raise SessionPurged(session_id)
+    attach_subagents(store, transcript, session_id)
     if is_masked:
         session = redact_session(session)
         parts = [*transcript.turns, *transcript.terminals.values()]

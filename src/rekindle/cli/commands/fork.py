@@ -1,11 +1,11 @@
-"""Make a session that begins with another's record, and print its id.
+"""Copy a session under a new id, and print that id.
 
-The other one stays as it is, and may be in use meanwhile. Open the fork in an editor: the agent
-is told the record with the first prompt.
+The original does not change, and can be in use. Rekindle sends the copied
+history to the agent with the first prompt of the fork.
 
 example:
-  rekindle fork 3f2a
-  rekindle fork 3f2a --until 4
+  rekindle fork @1
+  rekindle fork "fix parser" --until 4
 """
 
 import argparse
@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add_store_option(parser)
     parser.add_argument(
-        "--until", type=int, metavar="TURN", help="begin with the record up to this turn's end"
+        "--until", type=int, metavar="TURN", help="copy only up to the end of this turn"
     )
     add_session(parser)
 

@@ -1,23 +1,24 @@
-"""Take in what other tools have on record, or sessions that `rekindle export` has written.
+"""Import sessions of other tools, or a bundle of `rekindle export`.
 
-FILE is the name of a tool, or all, for what it has on this machine; or a file or a folder of its
-sessions; or a bundle, which may be - for stdin. What it reads is never changed. Importing twice
-changes nothing; a session that grew is extended; if it went on both here and there, both are kept.
+FILE is the name of a tool or `all`, for the sessions on this machine; a file or
+folder of a tool; or a bundle, with - for stdin. Rekindle only reads the files.
+You can import again: a session that has grown is extended, and if both copies
+have new turns, both are kept.
 
 example:
   rekindle import all --dry-run
   rekindle import claude --cwd . --since 2w
-  rekindle import talk.rekindle
+  rekindle import session.rekindle
 """
 
 # ruff: noqa: N999 - a module has the name of its command
 import argparse
-import sys
 from pathlib import Path
 
 from rekindle.cli.arguments import past_time
 from rekindle.cli.bundle_import import STDIN, import_bundle, is_bundle
 from rekindle.cli.formatting import one_line
+from rekindle.cli.messages import print_error, print_warning
 from rekindle.cli.store_access import add_store_option
 from rekindle.errors import ImporterUnavailable, NothingToImport, UsageError
 from rekindle.importers.registry import ALL, BUILT_IN_NAMES
@@ -27,32 +28,31 @@ _ANY_TOOL = f"{', '.join(BUILT_IN_NAMES[:-1])} or {BUILT_IN_NAMES[-1]}"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.usage = f"rekindle import ({' | '.join(BUILT_IN_NAMES)} | {ALL} | FILE | -) [OPTIONS]"
     add_store_option(parser)
     parser.add_argument("--cwd", metavar="DIR", help="only sessions of exactly this folder")
     parser.add_argument(
         "--since",
         type=past_time,
         metavar="TIME",
-        help="only those changed since: 3d, 2w, 2025-12-31",
+        help="only sessions changed since then: 3d, 2w, 2025-12-31",
     )
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be imported")
+    parser.add_argument("--dry-run", action="store_true", help="only list what would be imported")
     parser.add_argument(
-        "--watch", action="store_true", help="go on importing what changes, until Ctrl-C"
+        "--watch", action="store_true", help="continue to import changes, until Ctrl-C"
     )
     parser.add_argument(
-        "--undelete", action="store_true", help="bring back what was deleted here, too"
+        "--undelete", action="store_true", help="restore sessions that were deleted here"
     )
     parser.add_argument(
         "--trust",
         action="store_true",
-        help="take over from a bundle how agents were started: only if you know who made it",
+        help="accept the agents' commands in a bundle; use it only if you trust its author",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON: see docs/json.md")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "source",
         metavar="FILE",
-        help=f"{', '.join(BUILT_IN_NAMES)} or {ALL}; a file, a folder, or -",
+        help=f"{', '.join(BUILT_IN_NAMES)} or {ALL}; a file, a folder, or - for stdin",
     )
 
 
@@ -72,7 +72,9 @@ def main(arguments: argparse.Namespace) -> int:
             return _import_tools(arguments, names, path)
         raise NothingToImport(f"{one_line(source)}: {_reason_against(path)}")
     if arguments.watch or arguments.dry_run or arguments.cwd or arguments.since:
-        raise UsageError("--cwd, --since, --dry-run and --watch are for sessions of other tools")
+        raise UsageError(
+            "--cwd, --since, --dry-run and --watch do not apply to a bundle; leave them out"
+        )
     return import_bundle(arguments)
 
 
@@ -80,7 +82,7 @@ def _is_bundle(path: Path) -> bool:
     try:
         return is_bundle(path)
     except FileNotFoundError as error:
-        tools = f", and no tool of that name: give {_ANY_TOOL}, or {ALL}"
+        tools = f", and no tool of that name; use {_ANY_TOOL}, or {ALL}"
         reason = f"there is no such file{tools if path.parent == Path() else ''}"
         raise NothingToImport(f"{one_line(str(path))}: {reason}") from error
 
@@ -89,10 +91,10 @@ def _reason_against(path: Path) -> str:
     from rekindle.store.address import is_store_file
 
     if path.is_dir():
-        return "there is nothing in it that can be imported"
+        return "the folder has no sessions that can be imported"
     if is_store_file(path):
-        return "it is a store: --store reads it, and `rekindle export` makes a bundle of it"
-    return f"it is no bundle, and no session of {_ANY_TOOL}: nothing was imported"
+        return "it is a store; name it with --store, or write a bundle with `rekindle export --all`"
+    return f"it is neither a bundle nor a session of {_ANY_TOOL}; nothing was imported"
 
 
 def _importer_names() -> tuple[str, ...]:
@@ -101,7 +103,7 @@ def _importer_names() -> tuple[str, ...]:
 
     plugins = find_plugins()
     for problem in plugins.problems:
-        print(f"rekindle: {one_line(problem)}", file=sys.stderr)
+        print_warning(one_line(problem))
     return (*BUILT_IN_NAMES, *plugins.names)
 
 
@@ -114,7 +116,7 @@ def _usable(names: tuple[str, ...]) -> tuple[str, ...]:
         try:
             load_importer(name)
         except ImporterUnavailable as error:
-            print(f"rekindle: {one_line(str(error))}", file=sys.stderr)
+            print_error(one_line(str(error)))
         else:
             usable.append(name)
     return tuple(usable)

@@ -1,20 +1,22 @@
-"""List recorded sessions, the last used first. Sessions without a prompt are listed with --all.
+"""List the recorded sessions, last used first.
 
-On a terminal, marks tell which are live (a process drives them), which were interrupted (the
-last turn has no end) and which are archived.
+On a terminal, marks show which sessions are live (in use by a process),
+interrupted (the last turn did not end) or archived. In a pipe, each session is
+a line of values separated by tabs.
 
 example:
-  rekindle list --here --limit 10
+  rekindle list --here -n 10
   rekindle list --agent opencode --json
 """
 
 import argparse
-import sys
 
 from msgspec.structs import replace
 
 from rekindle.cli.formatting import agent_label, one_line, print_json, title_label
+from rekindle.cli.messages import print_note
 from rekindle.cli.project import folder_spellings, project_folders
+from rekindle.cli.session_choice import NO_SESSIONS_YET, is_empty
 from rekindle.cli.store_access import add_store_option, open_for_reading, short_id, statuses_of
 from rekindle.cli.terminal import is_terminal, paint
 from rekindle.errors import UsageError
@@ -25,7 +27,6 @@ from rekindle.text.times import iso
 _MAX_LIMIT = 1_000_000
 _DEFAULT_ON_TERMINAL = 50
 _BATCH = 1_000
-_NO_SESSIONS = "rekindle: no sessions"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -36,27 +37,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
     place.add_argument(
         "--here",
         action="store_true",
-        help="only those of this project: the git repository around the current folder, or else"
-        " that folder, and all below",
+        help="only sessions of this project: the git repository around the current folder, or"
+        " the folder itself",
     )
-    parser.add_argument("--agent", metavar="NAME", help="only sessions with such an agent")
     parser.add_argument(
+        "--agent", metavar="NAME", help="only sessions of agents whose name contains NAME"
+    )
+    parser.add_argument(
+        "-n",
         "--limit",
         type=int,
         metavar="N",
-        help=f"at most N (default: {_DEFAULT_ON_TERMINAL} on a terminal, else all)",
+        help=f"list at most N sessions (default: {_DEFAULT_ON_TERMINAL} on a terminal)",
     )
     parser.add_argument(
         "--all",
         action="store_true",
-        help="also those that are archived, those of sub-agents, and those without a prompt",
+        help="include sessions that are archived, of sub-agents, or without a turn",
     )
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--archived", action="store_true", help="only those that are archived")
+    which.add_argument("--archived", action="store_true", help="only archived sessions")
     which.add_argument(
-        "--deleted", action="store_true", help="those that were deleted and can be brought back"
+        "--deleted", action="store_true", help="only deleted sessions, which can be restored"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON: see docs/json.md")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(redact=True)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -64,7 +69,8 @@ def main(arguments: argparse.Namespace) -> int:
     limit = _limit(arguments)
     with open_for_reading(arguments.store) as store:
         if not arguments.json and not is_terminal():
-            _print_lines(store, _page(arguments, limit), limit)
+            if not _print_lines(store, _page(arguments, limit), limit, redact=arguments.redact):
+                print_note(_why_nothing(store, arguments))
             return 0
         # One more than the limit, to know whether there are more.
         found = store.sessions(_page(arguments, limit + 1))
@@ -77,11 +83,11 @@ def main(arguments: argparse.Namespace) -> int:
                 [describe(session) | {"state": statuses[session.id]} for session in sessions]
             )
         elif not sessions:
-            print(_NO_SESSIONS, file=sys.stderr)
+            print_note(_why_nothing(store, arguments))
         else:
-            _print_table(store, sessions, statuses)
+            _print_table(store, sessions, statuses, redact=arguments.redact)
             if len(found) > limit:
-                print(paint(f"the last {limit}: --limit N shows more", "dim"))
+                print(paint(f"the last {limit} sessions; -n N lists more", "dim"))
     return 0
 
 
@@ -90,22 +96,35 @@ def _limit(arguments: argparse.Namespace) -> int:
     if arguments.limit is None:
         return _DEFAULT_ON_TERMINAL if is_terminal() and not arguments.json else _MAX_LIMIT
     if not 1 <= arguments.limit <= _MAX_LIMIT:
-        raise UsageError(f"--limit must be from 1 to {_MAX_LIMIT}")
+        raise UsageError(f"--limit must be from 1 to {_MAX_LIMIT}; this is {arguments.limit}")
     return arguments.limit
 
 
-def _print_lines(store: Store, page: Page, limit: int) -> None:
-    """Print a line for each session. Sessions are read in batches, because there may be many."""
+def _print_lines(store: Store, page: Page, limit: int, *, redact: bool) -> bool:
+    """Print a line for each session; return whether there is one.
+
+    Sessions are read in batches, because there may be many.
+    """
     left = limit
     while left > 0 and (batch := store.sessions(replace(page, limit=min(left, _BATCH)))):
         sessions = [session for session in batch if not session.is_purged]
         statuses = statuses_of(store, sessions)
         for session in sessions:
-            print("\t".join(_row(session, statuses[session.id])))
+            print("\t".join(_row(session, statuses[session.id], redact=redact)))
         left -= len(batch)
         page = replace(page, before=(batch[-1].updated_us, batch[-1].id))
-    if left == limit:
-        print(_NO_SESSIONS, file=sys.stderr)
+    return left < limit
+
+
+def _why_nothing(store: Store, arguments: argparse.Namespace) -> str:
+    """Return why no session is listed, and what to do."""
+    if is_empty(store):
+        return NO_SESSIONS_YET
+    if arguments.cwd or arguments.here or arguments.agent:
+        return "no session matches; `rekindle list` lists the sessions of all folders and agents"
+    if arguments.archived or arguments.deleted or arguments.all:
+        return "no such session; `rekindle list` lists the others"
+    return "no session to list; --all includes archived sessions and those without a turn"
 
 
 def _page(arguments: argparse.Namespace, limit: int) -> Page:
@@ -122,25 +141,27 @@ def _page(arguments: argparse.Namespace, limit: int) -> Page:
     )
 
 
-def _print_table(store: Store, sessions: list[Session], statuses: dict[str, SessionStatus]) -> None:
+def _print_table(
+    store: Store, sessions: list[Session], statuses: dict[str, SessionStatus], *, redact: bool
+) -> None:
     from rekindle.cli.render.table import SessionRow, legend, print_table
 
     lines = [
         SessionRow(session, short_id(store, session.id), statuses[session.id])
         for session in sessions
     ]
-    print_table(lines)
+    print_table(lines, redact=redact)
     if text := legend(lines):
         print(paint(text, "dim"))
 
 
-def _row(session: Session, status: SessionStatus) -> tuple[str, ...]:
+def _row(session: Session, status: SessionStatus, *, redact: bool) -> tuple[str, ...]:
     return (
         one_line(session.id),
         iso(session.updated_us),
         agent_label(session.agent),
         one_line(session.cwd or "?"),
         str(session.turns),
-        title_label(session),
+        title_label(session, redact=redact),
         status.value,
     )

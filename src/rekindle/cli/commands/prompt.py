@@ -1,15 +1,21 @@
-"""Send one prompt to a session, print the answer, and tell by the exit code how it ended.
+"""Send one prompt to a session and print the answer.
 
-What is piped in is added after TEXT, or is the prompt if there is no TEXT. Questions for
-permission are asked on a terminal; where there is none they are refused, unless --yes.
+Text from a pipe is added after TEXT. The agent's permission requests are
+shown on a terminal. Without a terminal they are rejected, unless you pass
+--yes.
+
+AGENT is a name from `rekindle agents`, or a command. By default, Rekindle
+starts the agent that used the session last. With --new, it starts the agent
+that was used last in this folder, and prints the new session's id on stderr.
 
 exit codes:
-  0 it ended as it should     3 max_tokens            6 cancelled by others
-  1 an error                  4 max_turn_requests     7 another stop reason
-  2 wrong usage               5 refusal               130 Ctrl-C
+  0 the turn ended normally   3 max_tokens          6 cancelled elsewhere
+  1 an error                  4 max_turn_requests   7 another stop reason
+  2 wrong usage               5 refusal             130 Ctrl-C
 
 example:
-  rekindle prompt 3f2a "Now write the tests."
+  rekindle prompt --new "Explain this project." -- claude
+  rekindle prompt --last "Now write the tests."
   git diff | rekindle prompt --last "Review this:" > review.md
 """
 
@@ -18,51 +24,89 @@ import asyncio
 import sys
 
 from rekindle.cli.arguments import add_command_after_dashes
-from rekindle.cli.chat.target import add_takeover, chat_target
+from rekindle.cli.chat.target import (
+    ChatTarget,
+    add_folder,
+    add_takeover,
+    chat_target,
+    new_target,
+)
 from rekindle.cli.session_choice import add_session_choice, choose_session
-from rekindle.cli.store_access import add_store_option, open_for_reading
+from rekindle.cli.store_access import SESSION_HELP, add_store_option, open_for_reading
 from rekindle.cli.terminal import is_terminal
-from rekindle.errors import UsageError
+from rekindle.errors import SessionNotFound, StoreError, UsageError
+
+_EXAMPLE = 'rekindle prompt --new "…" -- claude'
+_NEW_HINT = "`rekindle prompt --new TEXT` starts a session"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add_command_after_dashes(parser)
     parser.usage = (
-        "rekindle prompt (SESSION | --last | --title TEXT) [OPTIONS] [TEXT …] [-- COMMAND …]"
+        "rekindle prompt [OPTIONS] SESSION TEXT … [-- AGENT …]\n"
+        "       rekindle prompt [OPTIONS] --last|--new|--title TITLE TEXT … [-- AGENT …]"
     )
     add_store_option(parser)
     parser.add_argument(
-        "words", nargs="*", metavar="SESSION TEXT", help="the session's id, and what to say"
+        "words", nargs="*", metavar="SESSION TEXT", help=f"{SESSION_HELP}; then the prompt"
     )
     add_session_choice(parser)
-    parser.add_argument("--yes", action="store_true", help="allow what the agent asks for")
+    parser.add_argument("--new", action="store_true", help="start a session")
+    add_folder(parser)
+    parser.add_argument("-y", "--yes", action="store_true", help="allow what the agent asks for")
     parser.add_argument("--json", action="store_true", help="print the whole turn as JSON")
     add_takeover(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Send the prompt and print the answer; return the exit code for its stop reason."""
-    words: list[str] = arguments.words
-    is_named = not (arguments.last or arguments.title is not None)
-    session_id = words.pop(0) if is_named and words else None
-    prompt = _prompt(words)
-    with open_for_reading(arguments.store) as store:
-        session = choose_session(store, session_id, last=arguments.last, title=arguments.title)
-        target = chat_target(arguments, store, session)
+    if arguments.new:
+        prompt, target = _new_session(arguments)
+    else:
+        prompt, target = _recorded_session(arguments)
     from rekindle.cli.chat.one_prompt import PromptRun, answer_printer
 
     run = PromptRun(target, answer_printer(arguments), allows_all=arguments.yes)
     return asyncio.run(run.run(prompt))
 
 
+def _recorded_session(arguments: argparse.Namespace) -> tuple[str, ChatTarget]:
+    words: list[str] = arguments.words
+    is_named = not (arguments.last or arguments.title is not None)
+    session_id = words.pop(0) if is_named and words else None
+    prompt = _prompt(words)
+    if not prompt:
+        raise UsageError(f"nothing to send: give SESSION and TEXT, or pipe TEXT in; {_NEW_HINT}")
+    with open_for_reading(arguments.store) as store:
+        try:
+            session = choose_session(
+                store,
+                session_id,
+                last=arguments.last,
+                title=arguments.title,
+                any_project=False,
+            )
+        except SessionNotFound as error:
+            raise StoreError(f"{error}; {_NEW_HINT}") from error
+        return prompt, chat_target(arguments, store, session)
+
+
+def _new_session(arguments: argparse.Namespace) -> tuple[str, ChatTarget]:
+    if arguments.last or arguments.title is not None or arguments.takeover:
+        raise UsageError("--new starts a session: leave out --last, --title and --takeover")
+    words: list[str] = arguments.words
+    prompt = _prompt(words)
+    if not prompt:
+        # No word after `--` is TEXT: a script with an empty pipe would start another command.
+        raise UsageError('nothing to send: give TEXT before --, as in `--new "…" -- claude`')
+    return prompt, new_target(arguments, arguments.command, example=_EXAMPLE)
+
+
 def _prompt(words: list[str]) -> str:
-    """Return the prompt: the arguments, then stdin. Raises UsageError if both are empty."""
+    """Return the prompt: the arguments, then stdin. It is empty if both are."""
     typed = " ".join(words).strip()
     piped = ""
     if not is_terminal(sys.stdin):
         piped = sys.stdin.buffer.read().decode("utf-8", "replace").strip("\n")
-    prompt = "\n\n".join(part for part in (typed, piped) if part.strip())
-    if not prompt:
-        raise UsageError("nothing to send: give a TEXT, or pipe one in")
-    return prompt
+    return "\n\n".join(part for part in (typed, piped) if part.strip())

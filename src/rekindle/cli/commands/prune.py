@@ -1,7 +1,7 @@
-"""Delete sessions that were not used for long. They can be brought back for 30 days.
+"""Delete old sessions. For 30 days, `rekindle undelete` restores them.
 
-It lists what it would delete, and asks. Never deleted: what a process drives now and, without
---archived, what is archived.
+It lists the sessions and asks before it deletes them. It never deletes a
+session in use, and an archived one only with --archived.
 
 example:
   rekindle prune --older-than 90d --keep 100 --dry-run
@@ -50,25 +50,32 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--older-than",
         type=duration,
         metavar="AGE",
-        help="last used longer ago than this: 36h, 90d, 12w, 6m (months) or 1y",
+        help="delete sessions not used for this time: 36h, 90d, 12w, 6m (months) or 1y",
     )
-    parser.add_argument("--keep", type=count, metavar="N", help="always keep the N last used")
-    parser.add_argument("--here", action="store_true", help="only those of this project")
-    parser.add_argument("--agent", metavar="NAME", help="only sessions with such an agent")
-    parser.add_argument("--archived", action="store_true", help="also those that are archived")
     parser.add_argument(
-        "--now", "--purge-now", action="store_true", help="remove for good; nothing brings it back"
+        "-n", "--keep", type=count, metavar="N", help="keep the N sessions used last"
     )
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--here", action="store_true", help="only sessions of this project")
+    parser.add_argument(
+        "--agent", metavar="NAME", help="only sessions of agents whose name contains NAME"
+    )
+    parser.add_argument("--archived", action="store_true", help="include archived sessions")
+    parser.add_argument(
+        "--now",
+        "--purge-now",
+        action="store_true",
+        help="erase the sessions now and for good; they cannot be restored",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only list what would be deleted")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
 def main(arguments: argparse.Namespace) -> int:
     """List the old sessions, ask for confirmation, and delete them."""
     if arguments.older_than is None and arguments.keep is None:
-        raise UsageError("say what may go: --older-than AGE, --keep N, or both")
+        raise UsageError("no limit given; use --older-than AGE, --keep N, or both")
     if not (arguments.dry_run or arguments.yes or is_terminal(sys.stdin)):
-        raise UsageError("nobody is here to be asked: give --yes to delete, or --dry-run to look")
+        raise UsageError("no terminal to confirm on; pass --yes to delete, or --dry-run to list")
     with open_for_changing(arguments.store) as store:
         plan = _make_plan(store, arguments)
         if not plan.sessions:
@@ -83,7 +90,7 @@ def main(arguments: argparse.Namespace) -> int:
             return 1
         deleted = _delete(store, plan.sessions, is_purge=arguments.now)
         if not arguments.now:
-            _report(f"deleted {_summary(plan, deleted)}: `rekindle undelete` brings them back")
+            _report(f"deleted {_summary(plan, deleted)}; `rekindle undelete` restores them")
             return 0
         _report(f"purged {_summary(plan, deleted)}")
         is_done = overwrite(store, arguments.store, [session.id for session in plan.sessions])
@@ -112,8 +119,10 @@ def _make_plan(store: Store, arguments: argparse.Namespace) -> _PrunePlan:
         last = (kept.updated_us, kept.id)
         chosen = replace(chosen, before=min(last, chosen.before or last))
     plan = _PrunePlan()
-    candidates = list(every(store, replace(chosen, with_unopened=True)))
-    show_progress("looking", _fill_plan(plan, store, candidates))
+    found = every(store, replace(chosen, with_unopened=True))
+    # A sub-agent stays as long as its session, and goes with it.
+    candidates = [session for session in found if not session.is_subagent]
+    show_progress("scanning", _fill_plan(plan, store, candidates))
     return plan
 
 
@@ -129,8 +138,9 @@ def _fill_plan(plan: _PrunePlan, store: Store, candidates: list[Session]) -> Ite
 
 
 def _is_confirmed(plan: _PrunePlan, *, is_purge: bool) -> bool:
-    how = "for good" if is_purge else "with 30 days to bring them back"
-    return confirm(f"delete {_summary(plan)}{_in_use(plan)}, {how}?")
+    how = "for good" if is_purge else "which can be restored for 30 days"
+    what = "Erase" if is_purge else "Delete"
+    return confirm(f"{what} {_summary(plan)}{_in_use(plan)}, {how}?")
 
 
 def _print_sessions(store: Store, sessions: Sequence[Session]) -> None:
@@ -184,4 +194,4 @@ def _summary(plan: _PrunePlan, deleted: int | None = None) -> str:
 
 
 def _in_use(plan: _PrunePlan) -> str:
-    return f" ({plural(plan.in_use, 'session')} in use left out)" if plan.in_use else ""
+    return f" ({plural(plan.in_use, 'session')} in use skipped)" if plan.in_use else ""

@@ -1,4 +1,4 @@
-"""Rebuild the index that `rekindle search` uses, from the store. Nothing is lost by it.
+"""Rebuild the index of `rekindle search` from the store. No session is changed.
 
 example:
   rekindle reindex
@@ -6,6 +6,7 @@ example:
 
 import argparse
 
+from rekindle.cli.formatting import plural
 from rekindle.cli.store_access import add_store_option, address_for_reading, open_for_reading
 from rekindle.errors import StoreMissing
 from rekindle.store.address import default_address, open_search_index
@@ -30,5 +31,5 @@ def main(arguments: argparse.Namespace) -> int:
     ):
         show_progress(update_index(index, store))
         documents, sessions = index.counts()
-    print(f"indexed {documents} passages of {sessions} sessions")
+    print(f"indexed {plural(documents, 'passage')} of {plural(sessions, 'session')}")
     return 0

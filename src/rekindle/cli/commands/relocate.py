@@ -1,9 +1,9 @@
-"""Tell Rekindle that a project was moved, so that its sessions can be opened there.
+"""Set the folder of sessions whose project has moved.
 
-A session that a process drives now is not relocated.
+A session in use cannot be relocated.
 
 example:
-  rekindle relocate 3f2a ~/projects/parser
+  rekindle relocate @1 ~/projects/parser
   rekindle relocate --all ~/parser ~/projects/parser
 """
 
@@ -12,6 +12,7 @@ import os
 from pathlib import Path, PurePath
 
 from rekindle.cli.formatting import one_line
+from rekindle.cli.messages import print_note
 from rekindle.cli.project import absolute_path
 from rekindle.cli.store_access import add_store_option, every
 from rekindle.cli.store_changes import (
@@ -33,17 +34,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="all sessions of the folder OLD, and of those below it, to NEW",
+        help="relocate all sessions of the folder OLD, and of the folders in it, to NEW",
     )
     parser.add_argument("what", metavar="SESSION", help="a session, or with --all the old folder")
-    parser.add_argument("folder", metavar="DIR", help="where the project is now")
+    parser.add_argument("folder", metavar="DIR", help="the folder of the project now")
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Record the new folders of the sessions."""
     new = _absolute(arguments.folder)
     if not new.is_dir():
-        raise UsageError(f"there is no folder {new}: move the project there first")
+        raise UsageError(f"there is no folder {new}; move the project there first")
     with open_for_changing(arguments.store) as store:
         moves = (
             _moves_below(store, _absolute(arguments.what), new)
@@ -60,7 +61,7 @@ def main(arguments: argparse.Namespace) -> int:
     for session, to in moves:
         print(f"{one_line(session.id)}: {one_line(session.cwd or '?')} → {one_line(str(to))}")
     if not moves:
-        print(f"no session belongs to {arguments.what}")
+        print_note(f"no session belongs to {arguments.what}")
     return 0
 
 

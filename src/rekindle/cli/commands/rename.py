@@ -1,8 +1,8 @@
-"""Give a session a title that stays, whatever the agent calls it. Editors see it, too.
+"""Set the title of a session. The agent cannot change it, and editors show it.
 
 example:
-  rekindle rename 3f2a Fix the parser
-  rekindle rename 3f2a --clear
+  rekindle rename @1 Fix the parser
+  rekindle rename @1 --clear
 """
 
 import argparse
@@ -17,10 +17,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add_store_option(parser)
     parser.add_argument(
-        "--clear", action="store_true", help="take your title back: the agent's counts again"
+        "--clear", action="store_true", help="remove your title, and use the agent's again"
     )
     add_session(parser)
-    parser.add_argument("title", nargs="*", metavar="TITLE", help="what to call it")
+    parser.add_argument("title", nargs="*", metavar="TITLE", help="the new title")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -35,5 +35,5 @@ def main(arguments: argparse.Namespace) -> int:
 def _title(given: str, *, is_cleared: bool) -> str | None:
     """Return the new title, None to clear it. Raises UsageError."""
     if bool(given.split()) is is_cleared:
-        raise UsageError("give a title, or --clear to take yours back")
+        raise UsageError("no title given; type one after the session, or use --clear")
     return validated_title(given)

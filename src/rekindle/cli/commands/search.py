@@ -1,8 +1,8 @@
-"""Look for words in all that was said, in titles, also those of tool calls, and in file paths.
+"""Search the text of all sessions: messages, titles, tool calls and file paths.
 
-Words must all be there, in any order. "quoted words" follow each other, begin* is the beginning of
-a word, and -word must not be there (put it after another one, or after --). Anything else that is
-typed is taken for words.
+A turn must contain all the words, in any order. "quoted words" must follow each
+other, begin* matches the beginning of a word, and -word must not occur (type it
+after another word, or after --). Keys, tokens and passwords are masked.
 
 example:
   rekindle search flaky test
@@ -10,8 +10,9 @@ example:
 """
 
 import argparse
-import sys
 from typing import Any
+
+from msgspec.structs import replace
 
 from rekindle.cli.arguments import past_time
 from rekindle.cli.formatting import (
@@ -23,13 +24,16 @@ from rekindle.cli.formatting import (
     printable,
     title_label,
 )
+from rekindle.cli.messages import print_note
 from rekindle.cli.project import folder_spellings
+from rekindle.cli.session_choice import NO_SESSIONS_YET, is_empty
 from rekindle.cli.store_access import (
     add_store_option,
     address_for_reading,
     open_for_reading,
     short_id,
 )
+from rekindle.cli.subagents import owner_of
 from rekindle.cli.terminal import columns, is_terminal, paint
 from rekindle.errors import UsageError
 from rekindle.export.redact_transcript import redact_session
@@ -54,31 +58,38 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_store_option(parser)
     parser.add_argument("--cwd", metavar="DIR", help="only sessions of this folder")
-    parser.add_argument("--agent", metavar="NAME", help="only sessions with such an agent")
+    parser.add_argument(
+        "--agent", metavar="NAME", help="only sessions of agents whose name contains NAME"
+    )
     parser.add_argument(
         "--since",
         type=past_time,
         metavar="WHEN",
-        help="only what was said since: 3d, 2w, 2025-12-31",
+        help="only turns since then: 3d, 2w, 2025-12-31",
     )
-    parser.add_argument("--archived", action="store_true", help="archived sessions, too")
+    parser.add_argument("--archived", action="store_true", help="include archived sessions")
     parser.add_argument(
-        "--limit", type=int, default=20, metavar="N", help="at most N turns (default: %(default)d)"
+        "-n",
+        "--limit",
+        type=int,
+        default=20,
+        metavar="N",
+        help="print at most N turns (default: %(default)d)",
     )
     parser.add_argument(
         "--no-redact",
         dest="redact",
         action="store_false",
-        help="show what looks like keys and tokens, too",
+        help="show keys, tokens and passwords, too",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("words", nargs="*", metavar="WORDS", help="what to look for")
+    parser.add_argument("words", nargs="*", metavar="WORDS", help="the words to find")
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the turns that match, best first."""
     if not 1 <= arguments.limit <= _MAX_LIMIT:
-        raise UsageError(f"--limit must be from 1 to {_MAX_LIMIT}")
+        raise UsageError(f"--limit must be from 1 to {_MAX_LIMIT}; this is {arguments.limit}")
     request = SearchRequest(
         terms=parse(" ".join(arguments.words)),
         page=Page(
@@ -86,11 +97,14 @@ def main(arguments: argparse.Namespace) -> int:
             agent=arguments.agent,
             limit=arguments.limit,
             with_archived=arguments.archived,
+            with_subagents=True,
         ),
         since_us=arguments.since,
     )
     with open_for_reading(arguments.store) as store:
         hits, is_well = _search(store, arguments.store, request)
+        if not arguments.archived:
+            hits = [hit for hit in hits if not owner_of(store, hit.session_id).archived_us]
         found = [
             (
                 _session(store, hit, redact=arguments.redact),
@@ -102,8 +116,7 @@ def main(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_json([_describe(*it) for it in found])
         elif not found:
-            where = "" if is_well else " in what could be looked at"
-            print(f"rekindle: nothing found{where}{_why_nothing(request)}", file=sys.stderr)
+            print_note(_why_nothing(store, arguments, request, is_well=is_well))
         elif is_terminal():
             _print_for_people(found, [short_id(store, session.id) for session, _, _ in found])
         else:
@@ -129,16 +142,36 @@ def _search(
 
 def _session(store: Store, hit: SearchHit, *, redact: bool) -> Session:
     session = store.session(hit.session_id)
-    # A title may be made from a prompt, so it is redacted too.
+    # A title may be made from a prompt, so it is masked here, and not where it is printed.
     return redact_session(session) if redact else session
 
 
-def _why_nothing(request: SearchRequest) -> str:
-    """Return why the terms cannot match anything, if so."""
+def _why_nothing(
+    store: Store, arguments: argparse.Namespace, request: SearchRequest, *, is_well: bool
+) -> str:
+    """Return the reason why nothing was found, and what to do, if that is known."""
     if not request.terms:
-        return ": only letters and digits are looked for"
+        return "nothing found; the search ignores everything but letters and digits"
     short = [f"{term.text}*" for term in request.terms if term.is_too_short]
-    return f": {one_line(short[0])} needs two letters or more" if short else ""
+    if short:
+        return f"nothing found; {one_line(short[0])} needs at least two letters before the star"
+    if not is_well:
+        return "nothing found in the readable part of the store"
+    if is_empty(store):
+        return NO_SESSIONS_YET
+    if not arguments.archived and _is_in_archive(arguments.store, request):
+        return "only archived sessions match; --archived includes them"
+    return "nothing found"
+
+
+def _is_in_archive(option: str | None, request: SearchRequest) -> bool:
+    """Return whether an archived session matches. The index is up to date."""
+    address = address_for_reading(option)
+    if address is None:
+        return False
+    page = replace(request.page, with_archived=True, limit=1)
+    with open_search_index(address) as index:
+        return bool(index.search(replace(request, page=page)))
 
 
 def _snippet(hit: SearchHit, *, redact: bool) -> list[Fragment]:
@@ -146,7 +179,7 @@ def _snippet(hit: SearchHit, *, redact: bool) -> list[Fragment]:
 
 
 def _describe(session: Session, hit: SearchHit, pieces: list[Fragment]) -> dict[str, Any]:
-    """Return a hit as `--json` prints it. docs/search.md describes the fields."""
+    """Return a hit as `--json` prints it. docs/reference/json.md describes the fields."""
     matches: list[list[int]] = []
     at = 0
     for words, is_match in pieces:
@@ -164,6 +197,7 @@ def _describe(session: Session, hit: SearchHit, pieces: list[Fragment]) -> dict[
         "snippet": _words(pieces),
         "matches": matches,
         "score": round(hit.score, 3),
+        **({"parentId": session.parent_id} if session.is_subagent else {}),
     }
 
 
@@ -174,7 +208,7 @@ def _row(session: Session, hit: SearchHit, pieces: list[Fragment]) -> tuple[str,
         agent_label(session.agent),
         folder_label(session),
         str(hit.turn or "-"),
-        title_label(session),
+        title_label(session, redact=False),
         one_line(_words(pieces)),
     )
 
@@ -195,7 +229,8 @@ def _print_for_people(found: list[_Result], ids: list[str]) -> None:
         )
         place = f"{about} · {f'turn {hit.turn}' if hit.turn else 'title'}"
         rest = room - width(f"{id_}{place} · ")
-        named = f" · {cut(title_label(session), rest)}" if rest >= _MIN_TITLE_WIDTH else ""
+        title = title_label(session, redact=False)
+        named = f" · {cut(title, rest)}" if rest >= _MIN_TITLE_WIDTH else ""
         print(paint(id_, "bold") + paint(place, "dim") + named)
         shown = [(printable(words), "yellow" if hit_ else "") for words, hit_ in pieces]
         console.print(Padding(Text.assemble(*shown), (0, 0, 1, 2)))

@@ -1,13 +1,13 @@
-"""Show a session: what was said, done and planned, turn by turn.
+"""Show a session turn by turn: prompts, answers, tool calls and plans.
 
-Thoughts and tool calls are folded to a line, below which are the changes of files; --thoughts and
---tools unfold them. What is longer than the screen goes to $PAGER. In a pipe it is plain text,
-without colours.
+A thought or a tool call is shown as one line; --thoughts and --tools show the
+whole text. Changes of files are always shown. Keys, tokens and passwords are
+masked. Long output goes to $PAGER; in a pipe it is plain text.
 
 example:
-  rekindle show 3cc4cc56
-  rekindle show 3cc4cc56 --last --tools    # the last turn, with the output of its tools
-  rekindle show --last --follow            # the last used session, as it happens
+  rekindle show @1                            # the first of `rekindle list`
+  rekindle show "fix parser" --last --tools   # the last turn, with tool output
+  rekindle show - --follow                    # the last used one here, live
 """
 
 import argparse
@@ -19,22 +19,25 @@ from typing import TYPE_CHECKING
 from rekindle.cli.arguments import nonempty_text
 from rekindle.cli.formatting import print_json, printable
 from rekindle.cli.progress import ProgressBar
-from rekindle.cli.render.detail import Detail, add_detail, detail_of
+from rekindle.cli.render.detail import add_detail, detail_of
 from rekindle.cli.render.printer import PlainPrinter
 from rekindle.cli.render.transcript import Piece, heading, turn_pieces
 from rekindle.cli.session_choice import check_session_choice, choose_session
 from rekindle.cli.store_access import (
+    SESSION_HELP,
     add_store_option,
     note_if_deleted,
     open_for_reading,
     statuses_of,
 )
+from rekindle.cli.subagents import attach_subagents
 from rekindle.cli.terminal import is_terminal
 from rekindle.errors import StoreError, UsageError
 from rekindle.export.description import describe
 from rekindle.export.json import describe_turn
 from rekindle.model import Entry, Session, Side
 from rekindle.store.base import Store
+from rekindle.text.redact.prefilter import mask_short
 from rekindle.transcript.model import TranscriptTurn
 from rekindle.transcript.reducer import Transcript
 
@@ -45,34 +48,47 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add_store_option(parser)
+    parser.add_argument("session", nargs="?", metavar="SESSION", help=SESSION_HELP)
     parser.add_argument(
-        "session", nargs="?", metavar="SESSION", help="its id, or the beginning of it"
+        "--title",
+        type=nonempty_text,
+        metavar="TEXT",
+        help="the session whose title contains these words",
     )
     parser.add_argument(
-        "--title", type=nonempty_text, metavar="TEXT", help="or a text that is in its title"
+        "--turn", type=int, metavar="N", help="show only turn N; -1 is the last turn"
     )
     parser.add_argument(
-        "--turn", type=int, metavar="N", help="only turn N; -1 is the last, -2 the one before"
-    )
-    parser.add_argument(
-        "--last", action="store_true", help="only the last turn; without SESSION: the last session"
+        "--last",
+        action="store_true",
+        help="show only the last turn; without SESSION, the session used last in this project",
     )
     add_detail(parser)
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--raw", action="store_true", help="the entries as they were on the wire")
-    how.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--follow", action="store_true", help="go on with what happens, until ^C")
-    parser.add_argument("--no-pager", dest="pager", action="store_false", help="never page")
+    how.add_argument("--raw", action="store_true", help="print the recorded messages")
+    how.add_argument("--json", action="store_true", help="print JSON, without masking")
+    parser.add_argument(
+        "-f", "--follow", action="store_true", help="continue with new events, until Ctrl-C"
+    )
+    parser.add_argument("--no-pager", dest="pager", action="store_false", help="use no pager")
+    parser.add_argument(
+        "--no-redact",
+        dest="redact",
+        action="store_false",
+        help="show keys, tokens and passwords, too",
+    )
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the session."""
     if arguments.follow and arguments.json:
-        raise UsageError("--follow tells things one by one: leave --json out, or take --raw")
+        raise UsageError("--follow cannot print JSON; leave --json out, or use --raw")
     wants_last = arguments.last and arguments.session is None and arguments.title is None
     check_session_choice(arguments.session, last=wants_last, title=arguments.title)
     with open_for_reading(arguments.store) as store:
-        session = choose_session(store, arguments.session, last=wants_last, title=arguments.title)
+        session = choose_session(
+            store, arguments.session, last=wants_last, title=arguments.title, any_project=True
+        )
         note_if_deleted(session)
         if arguments.last and not wants_last and arguments.turn is None:
             arguments.turn = -1
@@ -108,8 +124,9 @@ def _show(arguments: argparse.Namespace, store: Store, session: Session) -> None
 
         follow(arguments, store, session, transcript, turns)
         return
-    detail = detail_of(arguments)
-    _print(arguments, _pieces(session, turns, detail, transcript))
+    if arguments.redact:
+        _redact(transcript, turns)
+    _print(arguments, _pieces(arguments, session, turns, transcript))
 
 
 def _read(store: Store, session: Session) -> Transcript:
@@ -119,6 +136,7 @@ def _read(store: Store, session: Session) -> Transcript:
             bar.update(entry.seq, session.last_seq)
             transcript.add(entry)
     transcript.settle()
+    attach_subagents(store, transcript, session.id)
     return transcript
 
 
@@ -128,15 +146,29 @@ def _select_turns(turns: list[TranscriptTurn], number: int | None) -> list[Trans
         return turns
     index = number - 1 if number > 0 else len(turns) + number
     if number == 0 or not 0 <= index < len(turns):
-        available = f"its turns are 1 to {len(turns)}" if turns else "it has none yet"
-        raise StoreError(f"no turn {number} in this session: {available}")
+        available = f"its turns are 1 to {len(turns)}" if turns else "it has no turns yet"
+        raise StoreError(f"the session has no turn {number}; {available}")
     return [turns[index]]
 
 
+def _redact(transcript: Transcript, turns: list[TranscriptTurn]) -> None:
+    """Mask the secrets in turns, and in the terminals that they may show."""
+    from rekindle.export.redact_transcript import redact_terminal, redact_turn
+
+    for turn in turns:
+        redact_turn(turn)
+    for terminal in transcript.terminals.values():
+        redact_terminal(terminal)
+
+
 def _pieces(
-    session: Session, turns: list[TranscriptTurn], detail: Detail, transcript: Transcript
+    arguments: argparse.Namespace,
+    session: Session,
+    turns: list[TranscriptTurn],
+    transcript: Transcript,
 ) -> Iterator[Piece]:
-    yield from heading(session)
+    detail = detail_of(arguments)
+    yield from heading(session, redact=arguments.redact)
     for turn in turns:
         yield from turn_pieces(turn, detail, transcript.terminals)
 
@@ -166,7 +198,7 @@ def _paged_output(arguments: argparse.Namespace) -> "PagedOutput":
 
 
 def _print_raw(arguments: argparse.Namespace, store: Store, session: Session) -> None:
-    """Print the lines of the entries: unchanged to a pipe, with seq and sender to a terminal."""
+    """Print the lines of the entries: unchanged to a pipe, masked and numbered to a terminal."""
     entries = _entries(arguments, store, session)
     if not is_terminal():
         for entry in entries:
@@ -177,7 +209,8 @@ def _print_raw(arguments: argparse.Namespace, store: Store, session: Session) ->
     with _paged_output(arguments) as output:
         for entry in entries:
             arrow = "→" if entry.side is Side.CLIENT else "←"
-            text = printable(entry.line.decode("utf-8", "replace"))
+            text = entry.line.decode("utf-8", "replace")
+            text = printable(mask_short(text) if arguments.redact else text)
             output.write(f"{entry.seq:6} {arrow} {text}\n")
             if arguments.follow:
                 sys.stdout.flush()
@@ -190,7 +223,7 @@ def _entries(arguments: argparse.Namespace, store: Store, session: Session) -> I
     if arguments.follow and until is None:
         from rekindle.cli.follow import poll_entries
 
-        return poll_entries(store, session.id, after)
+        return poll_entries(store, session.id, after, lambda: None)
     entries = store.read(session.id, after=after)
     return (entry for entry in entries if until is None or entry.seq < until)
 

@@ -1,6 +1,6 @@
-"""Say how many sessions, turns and agents there are, how large the store is, and how it grows.
+"""Show the number of sessions, turns and agents, and the size of the store.
 
-Weeks begin on Monday, in UTC, and count the sessions that were begun in them.
+A week begins on Monday, in UTC. It counts the sessions that began in it.
 
 example:
   rekindle stats
@@ -8,12 +8,13 @@ example:
 """
 
 import argparse
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 from rekindle.cli.arguments import count
 from rekindle.cli.formatting import format_size, format_time, one_line, plural, print_json
+from rekindle.cli.messages import print_note
+from rekindle.cli.session_choice import NO_SESSIONS_YET
 from rekindle.cli.store_access import add_store_option, open_for_reading
 from rekindle.cli.store_changes import now_us
 from rekindle.cli.terminal import columns, if_encodable, paint
@@ -34,22 +35,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add_store_option(parser)
     parser.add_argument(
-        "--weeks", type=count, default=12, metavar="N", help="how many to show (default: 12)"
+        "-n",
+        "--weeks",
+        type=count,
+        default=12,
+        metavar="N",
+        help="the number of weeks to show (default: 12)",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON: see docs/json.md")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the figures."""
     if not 1 <= arguments.weeks <= _MAX_WEEKS:
-        raise UsageError(f"--weeks must be from 1 to {_MAX_WEEKS}")
+        raise UsageError(f"--weeks must be from 1 to {_MAX_WEEKS}; this is {arguments.weeks}")
     with open_for_reading(arguments.store) as store:
         overview = store.overview()
     weeks = _last_weeks(overview, arguments.weeks)
     if arguments.json:
         print_json(describe(overview, weeks))
     elif not overview.whole.sessions:
-        print("rekindle: no sessions", file=sys.stderr)
+        print_note(NO_SESSIONS_YET)
     else:
         for line in _lines(overview, weeks):
             print(line)
@@ -120,7 +126,7 @@ def _fact(name: str, text: str) -> str:
 
 def _not_listed(overview: Overview) -> str:
     parts = [f"{overview.archived:,} archived"] * bool(overview.archived)
-    parts += [f"{overview.deleted:,} deleted besides"] * bool(overview.deleted)
+    parts += [f"and {overview.deleted:,} deleted"] * bool(overview.deleted)
     return f" ({', '.join(parts)})" if parts else ""
 
 

@@ -1,15 +1,17 @@
 """The agent that an editor starts: its command behind Rekindle, and the editors' names for it."""
 
+import io
 import os
 import re
 import shutil
-import sys
-import sysconfig
 from collections.abc import Sequence
+from contextlib import redirect_stderr
 from pathlib import Path, PurePath
 
 from msgspec import Struct
 
+from rekindle.cli.agent_lookup import named_agents
+from rekindle.cli.editors.installation import PROGRAMS, rekindle_command
 from rekindle.cli.main import load_command
 from rekindle.errors import UsageError
 
@@ -17,16 +19,31 @@ _LAUNCHER = re.compile(
     r"npx|npm|bunx|bun|pnpx|pnpm|yarn|node|nodejs|deno|tsx|uvx|uv|pipx|python[\d.]*|pypy[\d.]*"
     r"|env|nice|nohup"
 )
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+PREFIX_PROGRAMS = frozenset({"env", "nice", "nohup"})
+"""Programs that only start another one, so that it has to exist too."""
 _LAUNCHER_VERBS = frozenset({"run", "exec", "dlx", "x", "tool"})
 """Subcommands of launchers that start another program."""
 _WITH_VALUE = frozenset(
-    {"-p", "--package", "--from", "--with", "--python", "-r", "--require", "--import", "--loader"}
+    {
+        "-p",
+        "--package",
+        "--from",
+        "--spec",
+        "--with",
+        "--python",
+        "-r",
+        "--require",
+        "--import",
+        "--loader",
+    }
     | {"--env-file", "--directory", "--project", "-C", "--chdir", "--unset", "-W", "-X", "-n"}
 )
 _CODE_OPTIONS = frozenset({"-c", "-e", "--eval", "--call"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 _VERSION = re.compile(r"(?<=.)(@|\[|[=<>~!]=).*")
 _SCRIPT_SUFFIXES = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".pyz"})
+_SHELL_FOLDER = "fnm_multishells"
 _GENERIC_NAMES = frozenset(
     {"index", "main", "__main__", "cli", "app", "server", "start", "acp", "agent"}
     | {"bin", "dist", "build", "out", "src", "lib", "..", ".", "/"}
@@ -85,7 +102,7 @@ def proxied_command(command: Sequence[str]) -> Sequence[str] | None:
     Raises UsageError if `rekindle run` has no agent.
     """
     program, *arguments = command[program_index(command) :]
-    if PurePath(program).name != "rekindle" or arguments[:1] != ["run"]:
+    if not _is_rekindle_run(program, arguments):
         return None
     _, parser = load_command("run")
     agent = parser.parse_args(arguments[1:]).command
@@ -95,6 +112,49 @@ def proxied_command(command: Sequence[str]) -> Sequence[str] | None:
     return agent
 
 
+def _is_rekindle_run(program: str, arguments: Sequence[str]) -> bool:
+    return _VERSION.sub("", PurePath(program).name) in PROGRAMS and arguments[:1] == ["run"]
+
+
+def agent_behind(command: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the agent's own command if Rekindle starts it, otherwise None.
+
+    Unlike `proxied_command`, accept every command: the result is empty if it has no agent.
+    """
+    program, *arguments = command[program_index(command) :]
+    if not _is_rekindle_run(program, arguments):
+        return None
+    if "--" in arguments:
+        words = tuple(arguments[arguments.index("--") + 1 :])
+        # After the dashes, a word is a name only if no program is called like that.
+        return agent_command(words) if words and shutil.which(words[0]) is None else words
+    try:
+        # A command of another release may have options that this one does not know.
+        with redirect_stderr(io.StringIO()):
+            return agent_command(proxied_command(command) or ())
+    except (UsageError, SystemExit):
+        return ()
+
+
+def agent_command(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the command of an agent that is given by its name or by its command.
+
+    All names of agents that `setup` and `doctor` meet come through here and `known_command`.
+    """
+    known = known_command(words[0]) if len(words) == 1 else None
+    return known or tuple(words)
+
+
+def known_command(name: str) -> tuple[str, ...] | None:
+    """Return the command of an agent that Rekindle or the configuration file knows by this name.
+
+    Zed's registry adds `-acp` to the name of some agents.
+    """
+    agents = named_agents()
+    agent = agents.get(name) or agents.get(name.removesuffix("-acp"))
+    return None if agent is None else agent.command
+
+
 def _with_full_paths(command: Sequence[str], proxied: Sequence[str]) -> tuple[str, ...]:
     before = command[: len(command) - len(proxied)]
     is_first = program_index(command) == 0
@@ -102,21 +162,21 @@ def _with_full_paths(command: Sequence[str], proxied: Sequence[str]) -> tuple[st
     return (*started, *_resolved(proxied))
 
 
-def rekindle_command() -> tuple[str, ...]:
-    """Return the command that starts this Rekindle from any folder."""
-    script = Path(sysconfig.get_path("scripts")) / "rekindle"
-    on_path = shutil.which("rekindle")
-    # A link on the PATH is more likely to survive an upgrade than its target.
-    if on_path and (not script.exists() or os.path.realpath(on_path) == os.path.realpath(script)):
-        return (os.path.abspath(on_path),)  # noqa: PTH100 - links are kept
-    return (str(script),) if script.exists() else (sys.executable, "-m", "rekindle")
-
-
 def _resolved(command: Sequence[str]) -> tuple[str, ...]:
     """Return a command that works from any folder and with a shorter PATH."""
     program, *arguments = command
-    path = program if os.sep in program else shutil.which(program)
+    path = program if os.sep in program else find_program(program)
     return (os.path.abspath(path) if path else program, *arguments)  # noqa: PTH100
+
+
+def find_program(name: str) -> str | None:
+    """Return the path of a program on the PATH that other processes can use, if any."""
+    path = shutil.which(name)
+    folder, program = os.path.split(path or "")
+    if _SHELL_FOLDER in PurePath(folder).parts:
+        # The Node version manager fnm has a folder for each shell, which is removed with it.
+        return str(Path(os.path.realpath(folder)) / program)
+    return path
 
 
 # -- launchers ------------------------------------------------------------------------------
@@ -126,11 +186,30 @@ def program_index(command: Sequence[str]) -> int:
     """Return the index of the program that a command starts, after launchers such as npx."""
     index = 0
     while _LAUNCHER.fullmatch(PurePath(command[index]).name):
-        following = _next_program(command, index + 1)
+        following = next_program(command, index + 1)
         if following is None:
             break
         index = following
     return index
+
+
+def launcher_prefix(command: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of the user before Rekindle in a command, such as `env NAME=value`.
+
+    Words of Rekindle's own command are left out, such as `uvx` or `env PYTHONPATH=… python -m`.
+    """
+    index = 0
+    while PurePath(command[index]).name in PREFIX_PROGRAMS:
+        following = next_program(command, index + 1)
+        if following is None:
+            break
+        index = following
+    prefix = list(command[:index])
+    if _PYTHON.fullmatch(PurePath(command[index]).name):
+        prefix = [word for word in prefix if not word.startswith("PYTHONPATH=")]
+        if prefix and PurePath(prefix[-1]).name == "env":
+            del prefix[-1]
+    return tuple(prefix)
 
 
 def program_name(command: Sequence[str]) -> str:
@@ -144,7 +223,7 @@ def program_name(command: Sequence[str]) -> str:
     return _VERSION.sub("", path.name) or command[index]
 
 
-def _next_program(command: Sequence[str], index: int) -> int | None:
+def next_program(command: Sequence[str], index: int) -> int | None:
     """Return the index of the first word from `index` on that is not a launcher's argument."""
     while index < len(command):
         word = command[index]

@@ -44,7 +44,7 @@ def _mode_of(target: Path) -> int | None:
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(status.st_mode):
-        raise FileUnclear(f"{target} is no file")
+        raise FileUnclear(f"{target} is not a file")
     if status.st_uid != os.geteuid():
         raise FileUnclear(f"{target} belongs to another user")
     mode = stat.S_IMODE(status.st_mode)
@@ -82,7 +82,7 @@ def _replace(target: Path, text: str, before: str, mode: int) -> None:
 
 def _check_unchanged(target: Path, before: str) -> None:
     if read(target) != before:
-        raise FileUnclear(f"{target} was changed by somebody else just now: try again")
+        raise FileUnclear(f"{target} was changed by another program; try again")
 
 
 def _fill(fd: int, text: str, mode: int) -> None:

@@ -3,25 +3,36 @@
 import os
 from typing import ClassVar
 
+from msgspec.structs import replace
 from textual.app import App
 from textual.binding import Binding, BindingType
 
 from rekindle.cli.picker.screen import PickedSession, PickerSource, SessionPicker
+from rekindle.cli.session_choice import NO_SESSIONS_YET
 from rekindle.cli.store_access import address_for_reading, open_for_reading
+from rekindle.errors import StoreError
 from rekindle.model import Page
+from rekindle.store.base import Store
 
 _NO_COLOR = "NO_COLOR"
 
 
-def pick_session(option: str | None, page: Page) -> PickedSession | None:
-    """Return the picked session, None if the user leaves. Raises KeyboardInterrupt, StoreError."""
+def pick_session(option: str | None, page: Page, *, redact: bool = True) -> PickedSession | None:
+    """Return the picked session, None if the user leaves.
+
+    Secrets are masked if `redact` is true.
+
+    Raises KeyboardInterrupt, and StoreError, also if there is no session.
+    """
     no_color = os.environ.get(_NO_COLOR)
     if no_color == "":
         # Textual treats an empty value as set.
         del os.environ[_NO_COLOR]
     with open_for_reading(option) as store:
+        _check_has_sessions(store, page)
         try:
-            app = PickerApp(PickerSource(option, address_for_reading(option), store, page))
+            address = address_for_reading(option)
+            app = PickerApp(PickerSource(option, address, store, page, redact=redact))
             picked = app.run()
         finally:
             # Textual removes the variable, but the next command reads it too.
@@ -30,6 +41,16 @@ def pick_session(option: str | None, page: Page) -> PickedSession | None:
     if app.error is not None:
         raise app.error
     return picked
+
+
+def _check_has_sessions(store: Store, page: Page) -> None:
+    """Raise StoreError if there is no session to pick, not even an archived one."""
+    every = replace(page, limit=1, with_archived=True)
+    if store.sessions(every):
+        return
+    if store.sessions(replace(every, under=())):
+        raise StoreError("this project has no session yet: leave out --here to see all sessions")
+    raise StoreError(NO_SESSIONS_YET)
 
 
 class PickerApp(App[PickedSession]):

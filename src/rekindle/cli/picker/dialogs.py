@@ -1,15 +1,37 @@
-"""Input widgets and dialogs in the last lines of the screen."""
+"""Input widgets, and dialogs that are shown over the list."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
 from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-_KEYS = "⏎ call it so (without a word: as the agent does)  esc leave it"
+_GAP = "  "
+_MIN_WIDTH = 30
+"""The keys of a dialog fit into this width."""
+
+
+def key_lines(keys: Iterable[tuple[str, str]], width: int) -> Content:
+    """Return keys and their meanings, in lines of at most `width` cells."""
+    lines: list[list[Content]] = [[]]
+    room = width
+    for key, label in keys:
+        part = Content.assemble((key, "bold"), " ", label)
+        if lines[-1] and part.cell_length > room:
+            lines.append([])
+            room = width
+        lines[-1].append(part)
+        room -= part.cell_length + len(_GAP)
+    return Content("\n").join(Content(_GAP).join(line) for line in lines)
+
+
+_TITLE_KEYS = [("⏎", "rename"), ("esc", "cancel")]
 
 
 class OrderedInput(Input):
@@ -26,7 +48,7 @@ class OrderedInput(Input):
 
 
 class ConfirmDialog(ModalScreen[bool]):
-    """A question that only the key y confirms."""
+    """A question over the list, which only the key y confirms."""
 
     CSS_PATH = "picker.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -34,17 +56,22 @@ class ConfirmDialog(ModalScreen[bool]):
         Binding("n,escape,enter", "dismiss(False)"),
     ]
 
-    def __init__(self, question: str) -> None:
+    def __init__(self, question: str, remark: str, confirm: str, refuse: str) -> None:
         super().__init__()
         self._question = question
+        self._remark = remark
+        self._keys = [("y", confirm), ("n", refuse)]
 
     def compose(self) -> ComposeResult:
         """Create the widgets."""
-        yield Static(f"{self._question} [y/N]", classes="question", markup=False)
+        with Vertical(classes="dialog"):
+            yield Static(self._question, classes="question", markup=False)
+            yield Static(self._remark, markup=False)
+            yield Static(key_lines(self._keys, _MIN_WIDTH), classes="keys", markup=False)
 
 
 class TitleDialog(ModalScreen[str]):
-    """An input for a title, with the current title as its text."""
+    """An input over the list for a title, with the current title as its text."""
 
     CSS_PATH = "picker.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -57,11 +84,14 @@ class TitleDialog(ModalScreen[str]):
 
     def compose(self) -> ComposeResult:
         """Create the widgets."""
-        yield OrderedInput(
-            self._current, placeholder="title", classes="question", select_on_focus=False
-        )
-        yield Static(_KEYS, classes="keys", markup=False)
+        with Vertical(classes="dialog"):
+            yield Static("New title", classes="question", markup=False)
+            yield OrderedInput(
+                self._current, placeholder="empty: the agent's title", select_on_focus=False
+            )
+            yield Static(key_lines(_TITLE_KEYS, _MIN_WIDTH), classes="keys", markup=False)
 
     @on(Input.Submitted)
     def _answer(self, message: Input.Submitted) -> None:
-        self.dismiss(message.value)
+        # An unchanged title stays the agent's. It may also be masked.
+        self.dismiss(message.value if message.value != self._current else None)

@@ -18,10 +18,10 @@ FOLDED = Detail()
 def add_detail(parser: argparse.ArgumentParser) -> None:
     """Add the options `--thoughts` and `--tools`."""
     parser.add_argument(
-        "--thoughts", action=argparse.BooleanOptionalAction, help="thoughts: whole, or none"
+        "--thoughts", action=argparse.BooleanOptionalAction, help="show whole thoughts, or none"
     )
     parser.add_argument(
-        "--tools", action=argparse.BooleanOptionalAction, help="tool calls: whole, or none"
+        "--tools", action=argparse.BooleanOptionalAction, help="show whole tool calls, or none"
     )
 
 

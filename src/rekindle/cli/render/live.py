@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Iterable
 
+from msgspec.structs import replace
+
 from rekindle.cli.formatting import one_line
 from rekindle.cli.render.detail import Detail
 from rekindle.cli.render.printer import Printer
 from rekindle.cli.render.transcript import (
+    SUBAGENT_MARK,
     Piece,
     block_pieces,
     ending_pieces,
@@ -16,8 +19,15 @@ from rekindle.cli.render.transcript import (
     tool_line,
     turn_heading,
 )
-from rekindle.client.events import Event, MessageChunk, PlanUpdated, ThoughtChunk, ToolCallUpdated
-from rekindle.client.models import PlanEntry
+from rekindle.client.events import (
+    Event,
+    MessageChunk,
+    PlanUpdated,
+    SubagentUpdated,
+    ThoughtChunk,
+    ToolCallUpdated,
+)
+from rekindle.client.models import PlanEntry, Subagent
 from rekindle.export.content import ToolCallLike, is_over
 from rekindle.export.labels import ChecklistStep
 from rekindle.export.views import Block, RawUpdate, Speech, ToolUse, blocks_of
@@ -25,12 +35,22 @@ from rekindle.transcript.model import Role, Terminals, TranscriptItem, Transcrip
 
 
 class LiveRenderer:
-    """Prints events. A tool call has one line, which is replaced while it is the last line."""
+    """Prints events. A tool call has one line, which is replaced while it is the last line.
+
+    A plan that changes is shown with `pin_plan` below the output, a row for each step, and printed
+    once it is completed, or at the end of the turn. Without it, every changed step is printed.
+    """
 
     def __init__(
-        self, printer: Printer, detail: Detail, terminals: Callable[[], Terminals]
+        self,
+        printer: Printer,
+        detail: Detail,
+        terminals: Callable[[], Terminals],
+        *,
+        pin_plan: Callable[[list[Piece]], None] | None = None,
     ) -> None:
         self._printer = printer
+        self._show_pinned = pin_plan
         self._detail = detail
         self._terminals = terminals
         self._open: tuple[str, str | None] | None = None
@@ -41,7 +61,10 @@ class LiveRenderer:
         """The tool calls whose end has not been printed."""
         self._unfolded: set[str] = set()
         """The tool calls whose content has been printed."""
+        self._subagents: dict[str, tuple[str, bool]] = {}
+        """The titles of the sub-agents that were printed, and whether their work had ended."""
         self._plans: dict[str | None, list[PlanEntry]] = {}
+        self._pinned_plans: set[str | None] = set()
 
     def handle(self, event: Event) -> None:
         """Print an event."""
@@ -57,6 +80,8 @@ class LiveRenderer:
                 self.show_call(call)
             case PlanUpdated(plan):
                 self._plan(plan.id, list(plan.entries))
+            case SubagentUpdated(subagent):
+                self._subagent(subagent)
             case _:
                 pass
 
@@ -92,6 +117,7 @@ class LiveRenderer:
             if not self._printer.can_replace:
                 self._unfold(call, with_line=True)
         self._unfinished.clear()
+        self._print_pinned_plans()
         self._plans.clear()
 
     def show_item(self, item: TranscriptItem) -> None:
@@ -165,14 +191,62 @@ class LiveRenderer:
             if shown:
                 self._unfolded.add(call.id)
 
+    # -- sub-agents ---------------------------------------------------------------------
+
+    def _subagent(self, subagent: Subagent) -> None:
+        """Print a sub-agent when it is new, and when its work ends."""
+        is_over = subagent.state in {"idle", "unknown"}
+        if self._subagents.get(subagent.id) == (subagent.title, is_over):
+            return
+        self._subagents[subagent.id] = (subagent.title, is_over)
+        end = f" ({subagent.stop_reason or subagent.state})" if is_over else ""
+        about = f": {subagent.description}" if subagent.description and not is_over else ""
+        text = one_line(f"Sub-agent {subagent.title}{about}{end}")
+        self.show(Piece(kind="tool", text=text, mark=SUBAGENT_MARK))
+
     # -- plans --------------------------------------------------------------------------
 
     def _plan(self, plan_id: str | None, entries: list[PlanEntry]) -> None:
-        """Print the entries of a plan that are new or have changed."""
+        """Show a plan that is new or has changed."""
         known = self._plans.get(plan_id, [])
         self._plans[plan_id] = entries
+        if self._show_pinned is not None:
+            if entries != known:
+                self._pin_plan(plan_id, entries)
+            return
         changed = [entry for entry in entries if entry not in known]
-        if changed:
+        self._print_steps(changed)
+
+    def _pin_plan(self, plan_id: str | None, entries: list[PlanEntry]) -> None:
+        is_completed = all(entry.status == "completed" for entry in entries)
+        self._pinned_plans -= {plan_id}
+        if not is_completed:
+            self._pinned_plans |= {plan_id}
+        self._pin_steps()
+        if is_completed:
+            self._print_steps(entries)
+
+    def _print_pinned_plans(self) -> None:
+        pinned = [plan for plan_id, plan in self._plans.items() if plan_id in self._pinned_plans]
+        if not pinned:
+            return
+        self._pinned_plans.clear()
+        self._pin_steps()
+        for entries in pinned:
+            self._print_steps(entries)
+
+    def _pin_steps(self) -> None:
+        pinned = [plan for plan_id, plan in self._plans.items() if plan_id in self._pinned_plans]
+        steps = [replace(_step(entry), is_row=True) for plan in pinned for entry in plan]
+        if self._show_pinned is not None:
+            self._show_pinned(steps)
+
+    def _print_steps(self, entries: list[PlanEntry]) -> None:
+        if entries:
             self.pause()
-        for entry in changed:
-            self._printer.show(plan_step(ChecklistStep(one_line(entry.content), entry.status)))
+        for entry in entries:
+            self._printer.show(_step(entry))
+
+
+def _step(entry: PlanEntry) -> Piece:
+    return plan_step(ChecklistStep(one_line(entry.content), entry.status))

@@ -12,18 +12,25 @@ _GAP = "  "
 _NUMBERS = {"TURNS"}
 _STYLES = {"AGE": "dim", "PROJECT": "dim"}
 _MARK_STYLES = {"live": "green", "interrupted": "yellow", "archived": "dim"}
-# The order in which columns become narrower: to this width, or at 0 they are left out. The columns
-# that identify a session come last.
+# The order in which columns become narrower: to this width, or at 0 they are left out. People know
+# a session by its title, so the title keeps its room longer than the rest. A shortened id still is
+# the beginning of the id.
 _SHRINK_ORDER = (
     ("PROJECT", 30),
-    ("TITLE", 30),
+    ("TITLE", 50),
+    ("PROJECT", 16),
+    ("AGENT", 10),
+    ("TURNS", 0),
+    ("ID", 12),
+    ("TITLE", 36),
     ("PROJECT", 12),
     ("AGENT", 8),
-    ("TITLE", 16),
+    ("TITLE", 24),
     ("AGENT", 0),
-    ("TURNS", 0),
     ("PROJECT", 0),
+    ("TITLE", 16),
     ("AGE", 0),
+    ("ID", 9),
     ("TITLE", 4),
     ("TITLE", 0),
     ("ID", 1),
@@ -42,17 +49,17 @@ class SessionRow(NamedTuple):
     status: SessionStatus
 
 
-def print_table(rows: Sequence[SessionRow]) -> None:
-    """Print the table."""
-    head, styled = layout(rows, columns())
+def print_table(rows: Sequence[SessionRow], *, redact: bool = True) -> None:
+    """Print the table. Secrets in titles are masked if `redact` is true."""
+    head, styled = layout(rows, columns(), redact=redact)
     print(paint(head, "bold"))
     for row in styled:
         print("".join(paint(*text) for text in row).rstrip())
 
 
-def layout(rows: Sequence[SessionRow], room: int) -> tuple[str, list[Row]]:
+def layout(rows: Sequence[SessionRow], room: int, *, redact: bool = True) -> tuple[str, list[Row]]:
     """Return the heading and the rows of a table, none wider than `room` cells."""
-    cells = [_cells(row) for row in rows]
+    cells = [_cells(row, redact=redact) for row in rows]
     widths = {name: max(len(name), *(width(it[name]) for it in cells)) for name in cells[0]}
     _fit(widths, room - len(_GAP))
     head = _GAP + _joined({name: name for name in widths}, widths)
@@ -65,7 +72,7 @@ def legend(rows: Sequence[SessionRow]) -> str:
     return _GAP.join(f"{mark} {state}" for state, mark in sorted(marks.items()))
 
 
-def _cells(row: SessionRow) -> dict[str, str]:
+def _cells(row: SessionRow, *, redact: bool) -> dict[str, str]:
     session = row.session
     return {
         "ID": row.shown_id,
@@ -73,7 +80,7 @@ def _cells(row: SessionRow) -> dict[str, str]:
         "AGENT": agent_label(session.agent),
         "PROJECT": folder_label(session),
         "TURNS": str(session.turns),
-        "TITLE": title_label(session),
+        "TITLE": title_label(session, redact=redact),
     }
 
 

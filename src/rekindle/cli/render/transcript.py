@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rekindle.cli.formatting import (
     agent_label,
@@ -42,6 +43,7 @@ from rekindle.export.views import (
     RawUpdate,
     Remark,
     Speech,
+    SubConversation,
     ToolUse,
     blocks_of,
 )
@@ -54,6 +56,7 @@ _STEPS = {"completed": ("[x] ", "done"), "in_progress": ("[>] ", "going")}
 _OPEN_STEP = ("[ ] ", "plan")
 _ROLE_MARKS = {Role.USER: "> ", Role.AGENT: "", Role.THOUGHT: "~ "}
 INDENT = "  "
+SUBAGENT_MARK = "◇ "
 _MAX_FOLDED_DIFF_LINES = 24
 
 # The kinds of pieces that have no empty line between them.
@@ -97,9 +100,9 @@ def belong_together(one: str, other: str) -> bool:
 # -- a session and its turns ----------------------------------------------------------------
 
 
-def heading(session: Session) -> Iterator[Piece]:
+def heading(session: Session, *, redact: bool = True) -> Iterator[Piece]:
     """Yield the heading of a conversation."""
-    yield Piece(kind="heading", text=title_label(session))
+    yield Piece(kind="heading", text=title_label(session, redact=redact))
     where = f"{one_line(session.id)} · {agent_label(session.agent)} · {folder_label(session)}"
     yield Piece(kind="note", text=where)
 
@@ -150,8 +153,19 @@ def block_pieces(block: Block, detail: Detail, terminals: Terminals) -> Iterator
             yield from map(plan_step, steps)
         case Remark(text, is_problem):
             yield Piece(kind="problem" if is_problem else "note", text=f"({printable(text)})")
+        case SubConversation(title, turns, own_terminals):
+            yield Piece(
+                kind="tool", text=printable(title), mark=SUBAGENT_MARK, is_row=not detail.tools
+            )
+            for turn in turns:
+                for item in turn.items:
+                    yield from map(_indented, item_pieces(item, detail, own_terminals))
         case RawUpdate():
             pass
+
+
+def _indented(piece: Piece) -> Piece:
+    return replace(piece, mark=f"{INDENT}{piece.mark}")
 
 
 def handover_piece() -> Piece:

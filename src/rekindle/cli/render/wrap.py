@@ -18,7 +18,8 @@ class WordWrapper:
     def __init__(self, width: Callable[[], int], column: int) -> None:
         self._width = width
         """Called for each word, because the terminal may be resized."""
-        self._column = column
+        self.column = column
+        """The column in which the next part begins."""
         self._indent = " " * column
         self._word = ""
         """The printed part of the last word."""
@@ -35,7 +36,7 @@ class WordWrapper:
             part = self._without_tabs(part)
             return self._break() if self._is_beyond(part) else self._put(part)
         word, self._word = self._word, self._word + part
-        is_whole_line = self._column - cell_len(word) <= len(self._indent)
+        is_whole_line = self.column - cell_len(word) <= len(self._indent)
         if not self._is_beyond(part) or is_whole_line:
             return self._put(part)
         back = f"\x1b[{cell_len(word)}D\x1b[K" if word else ""
@@ -46,15 +47,15 @@ class WordWrapper:
 
     def _without_tabs(self, blanks: str) -> str:
         """Return blanks with each tab replaced by the spaces that a terminal would show."""
-        return f"{' ' * self._column}{blanks}".expandtabs()[self._column :]
+        return f"{' ' * self.column}{blanks}".expandtabs()[self.column :]
 
     def _is_beyond(self, part: str) -> bool:
-        return self._column + cell_len(part) > self._width()
+        return self.column + cell_len(part) > self._width()
 
     def _put(self, part: str) -> str:
-        self._column += cell_len(part)
+        self.column += cell_len(part)
         return part
 
     def _break(self) -> str:
-        self._column, self._word = len(self._indent), ""
+        self.column, self._word = len(self._indent), ""
         return f"\n{self._indent}"

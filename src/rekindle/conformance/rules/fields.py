@@ -29,7 +29,7 @@ SetSessionConfigOptionResponse configOptions:SessionConfigOption
 ToolCallLocation line path
 Usage cachedReadTokens cachedWriteTokens inputTokens outputTokens thoughtTokens totalTokens
 """
-# Drafts had `models`, and many agents still send it.
+# Drafts had `models`, and many agents still send it. A proposal has `rewind`.
 _V1 = """
 AgentCapabilities auth loadSession mcpCapabilities:McpCapabilities \
 promptCapabilities:PromptCapabilities providers sessionCapabilities:SessionCapabilities
@@ -48,7 +48,7 @@ PromptCapabilities audio embeddedContext image
 PromptResponse stopReason usage:Usage
 RequestPermissionRequest options:PermissionOption sessionId toolCall:ToolCallUpdate
 ResumeSessionResponse configOptions:SessionConfigOption models modes:SessionModeState
-SessionCapabilities additionalDirectories archive close delete fork list resume status \
+SessionCapabilities additionalDirectories archive close delete fork list resume rewind status \
 systemPrompt title
 SessionConfigOption category currentValue description id name options type
 SessionMode description id name
@@ -80,7 +80,7 @@ subject:RequestPermissionSubject title
 RequestPermissionSubject command cwd terminalId toolCall:ToolCallUpdate toolCallId type
 ResumeSessionResponse availableCommands:AvailableCommand configOptions:SessionConfigOption
 SessionCapabilities additionalDirectories archive delete fork mcp:McpCapabilities \
-prompt:PromptCapabilities status systemPrompt title
+prompt:PromptCapabilities rewind status systemPrompt title
 SessionConfigOption category configId currentValue description name options type
 TerminalExitStatus exitCode signal
 TerminalOutput data
@@ -167,7 +167,7 @@ def extra_fields(lines: Sequence[TraceLine], protocol: int) -> Iterator[Fault]:
             yield from _check_update(line, protocol)
         elif line.method == methods.REQUEST_PERMISSION:
             found = _extra(line.params, "RequestPermissionRequest", protocol)
-            yield from _faults("a question", found, (line,))
+            yield from _faults("a permission request", found, (line,))
         elif line.is_response and (request := requests.get(id_key(line.id))):
             yield from _check_result(request, line, protocol)
 
@@ -215,5 +215,5 @@ def _faults(
 ) -> Iterator[Fault]:
     for where, extra in dict.fromkeys(found):
         place = f" (in `{where[1:]}`)" if where else ""
-        message = f"{what} has `{extra}`{place}, which the protocol has not: use `_meta`"
+        message = f"{what} has `{extra}`{place}, which is not in the protocol; use `_meta`"
         yield Fault(message, lines)

@@ -8,7 +8,9 @@ from rekindle.conformance import digest
 from rekindle.conformance.digest import DigestItem
 from rekindle.conformance.report import Fault
 from rekindle.conformance.rules import vocabulary
+from rekindle.conformance.rules.turns import TurnTrace
 from rekindle.conformance.trace import Exchange, TraceLine, updates
+from rekindle.jsonvalue import as_object
 
 
 class OpeningTrace(Struct, frozen=True):
@@ -34,7 +36,7 @@ class OpeningTrace(Struct, frozen=True):
 def incomplete_replay(opening: OpeningTrace, expected: Sequence[DigestItem]) -> Iterator[Fault]:
     """Find a difference between the replay and the conversation."""
     if message := digest.find_difference(expected, opening.items):
-        yield Fault(f"the replay is not what was said: {message}", _shown_lines(opening))
+        yield Fault(f"the replay differs from the conversation: {message}", _shown_lines(opening))
 
 
 def late_replay(opening: OpeningTrace) -> Iterator[Fault]:
@@ -49,7 +51,7 @@ def wrong_session_id(opening: OpeningTrace) -> Iterator[Fault]:
     """Find updates of the conversation with another session id."""
     for line in opening.before:
         if line.kind in vocabulary.CONVERSATION and line.session_id != opening.session_id:
-            message = f"{line.kind} came for {line.session_id!r}, and not for what was opened"
+            message = f"{line.kind} came for {line.session_id!r}, not for the opened session"
             yield Fault(message, (opening.exchange.request, line))
 
 
@@ -66,17 +68,15 @@ def lost_turns(opening: OpeningTrace, expected: Sequence[DigestItem]) -> Iterato
     """Find prompts that the replay lacks."""
     said, came = _user_items(expected), user_turns(opening)
     if message := digest.find_difference(said, came[: len(said)]):
-        yield Fault(f"what was said is lost: {message}", _shown_lines(opening))
+        yield Fault(f"a part of the conversation is lost: {message}", _shown_lines(opening))
 
 
 def different_turns(opening: OpeningTrace, expected: Sequence[DigestItem]) -> Iterator[Fault]:
     """Find a session whose prompts are not the expected ones."""
     if opening.exchange.is_refused:
-        yield Fault(
-            f"it cannot be told again: {opening.exchange.describe()}", opening.exchange.lines
-        )
+        yield Fault(f"it cannot be replayed: {opening.exchange.describe()}", opening.exchange.lines)
     elif message := digest.find_difference(_user_items(expected), user_turns(opening)):
-        yield Fault(f"the session has other turns than it had: {message}", _shown_lines(opening))
+        yield Fault(f"the turns of the session have changed: {message}", _shown_lines(opening))
 
 
 def misattributed_prompts(
@@ -90,7 +90,7 @@ def misattributed_prompts(
     others = [it.text for it in opening.items if it.role != digest.USER]
     for said in _user_items(expected):
         if said.text not in came and (protocol == 1 or said.text in others):
-            message = f"the user's words are not told as the user's: {said.text!r}"
+            message = f"a message of the user is not replayed as the user's: {said.text!r}"
             yield Fault(message, _shown_lines(opening))
             return
 
@@ -129,6 +129,34 @@ def _id_namespace(kind: str) -> str:
     return "call" if kind in vocabulary.CALLS else kind.removesuffix("_chunk")
 
 
+def changed_prompt_ids(opening: OpeningTrace, prompts: Sequence[TurnTrace]) -> Iterator[Fault]:
+    """Find prompts of version 2 that are replayed, but not with the id of their answer."""
+    replayed = [it for it in opening.history if it.kind in vocabulary.USER_MESSAGES]
+    ids = {it.update.get("messageId") for it in replayed}
+    texts = {it.text for it in user_turns(opening)}
+    for turn in prompts:
+        message_id = turn.exchange.result.get("messageId")
+        said = digest.digest_updates(
+            it for it in turn.updates if it.kind in vocabulary.USER_MESSAGES
+        )
+        is_replayed = any(it.text in texts for it in said)
+        if isinstance(message_id, str) and is_replayed and message_id not in ids:
+            message = f"the prompt with the id {message_id!r} is replayed with another id"
+            yield Fault(message, (*turn.exchange.lines, *replayed))
+
+
+def running_subagents(opening: OpeningTrace) -> Iterator[Fault]:
+    """Find sub-agents whose last replayed state is not idle, although no process runs them."""
+    last: dict[str, TraceLine] = {}
+    for line in updates(opening.before, opening.session_id):
+        if line.kind == vocabulary.SUBAGENT_UPDATE and "state" in line.update:
+            last[str(line.update.get("sessionId"))] = line
+    for child, line in last.items():
+        state = as_object(line.update.get("state")).get("state")
+        if state in ("running", "requires_action"):
+            yield Fault(f"the sub-agent {child} is replayed as {state}", (line,))
+
+
 def replayed_notices(opening: OpeningTrace, said: Sequence[TraceLine]) -> Iterator[Fault]:
     """Find earlier notices that are replayed within the history.
 
@@ -140,7 +168,7 @@ def replayed_notices(opening: OpeningTrace, said: Sequence[TraceLine]) -> Iterat
     for place, line in enumerate(lines):
         is_within = bool(history) and history[0] < place < history[-1]
         if line.kind == vocabulary.NOTICE and is_within and _notice_key(line) in before:
-            yield Fault("a notice is told again", (before[_notice_key(line)], line))
+            yield Fault("a notice is replayed", (before[_notice_key(line)], line))
 
 
 def _notice_key(line: TraceLine) -> tuple[object, object]:
@@ -155,7 +183,7 @@ def unrequested_replay(opening: OpeningTrace, expected: Sequence[DigestItem]) ->
     said = {it.text for it in expected if it.role == digest.AGENT}
     for item in opening.items:
         if item.role != digest.AGENT or any(text in item.text for text in said):
-            message = f"{digest.describe_item(item)} came, and nothing was to be told"
+            message = f"{digest.describe_item(item)} came, but nothing was to be replayed"
             yield Fault(message, _shown_lines(opening))
             return
 
@@ -166,10 +194,10 @@ def missing_state(opening: OpeningTrace) -> Iterator[Fault]:
     states = [place for place, it in enumerate(lines) if it.kind == vocabulary.STATE_UPDATE]
     history = [place for place, it in enumerate(lines) if it.kind in vocabulary.CONVERSATION]
     if not states:
-        yield Fault("no state is told before the answer", opening.exchange.lines)
+        yield Fault("no state is sent before the answer", opening.exchange.lines)
     elif history and states[-1] < history[-1]:
         shown = (lines[states[-1]], lines[history[-1]], *opening.exchange.lines)
-        yield Fault("the state is told before the history ends", shown)
+        yield Fault("the state is sent before the history ends", shown)
 
 
 def _shown_lines(opening: OpeningTrace) -> tuple[TraceLine, ...]:

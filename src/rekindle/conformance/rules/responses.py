@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rekindle.acp.jsonrpc import METHOD_NOT_FOUND
 from rekindle.conformance.report import Fault
+from rekindle.conformance.rules import vocabulary
 from rekindle.conformance.rules.updates import has_zone, is_absolute, is_id, is_time
 from rekindle.conformance.trace import Exchange
 from rekindle.jsonvalue import Json, as_array, as_object
@@ -18,7 +19,7 @@ def bad_initialize(exchange: Exchange, protocol: int) -> Iterator[Fault]:
         yield from _bad_v1_initialize(exchange)
         return
     if has_v1_form(result):
-        yield Fault("the answer says version 2, but is one of version 1", exchange.lines)
+        yield Fault("the answer has version 2, but the form of version 1", exchange.lines)
         return
     info = as_object(result.get("info"))
     if not all(isinstance(info.get(name), str) for name in ("name", "version")):
@@ -39,7 +40,7 @@ def has_v1_form(result: Json) -> bool:
 def _bad_v1_initialize(exchange: Exchange) -> Iterator[Fault]:
     capabilities = as_object(exchange.result.get("agentCapabilities"))
     if not capabilities and not _is_object(exchange.result.get("agentCapabilities", {})):
-        yield Fault("`agentCapabilities` is no object", exchange.lines)
+        yield Fault("`agentCapabilities` is not an object", exchange.lines)
     if not isinstance(capabilities.get("loadSession", False), bool):
         yield Fault("`loadSession` is neither true nor false", exchange.lines)
     parts = {"promptCapabilities", "mcpCapabilities", "sessionCapabilities"}
@@ -55,7 +56,7 @@ def _bad_v1_initialize(exchange: Exchange) -> Iterator[Fault]:
 def _not_objects(exchange: Exchange, where: str, values: Json, names: set[str]) -> Iterator[Fault]:
     for name in sorted(names & values.keys()):
         if values[name] is not None and not _is_object(values[name]):
-            yield Fault(f"`{where}.{name}` is no object: `{{}}` means yes", exchange.lines)
+            yield Fault(f"`{where}.{name}` is not an object; `{{}}` means yes", exchange.lines)
 
 
 def _is_object(value: object) -> bool:
@@ -71,16 +72,97 @@ def bad_auth_methods(exchange: Exchange, protocol: int) -> Iterator[Fault]:
     version = exchange.result.get("protocolVersion", protocol)
     id_field = _V1_ID if version == 1 or has_v1_form(exchange.result) else _V2_ID
     if not _is_array(exchange.result.get("authMethods") or []):
-        yield Fault("`authMethods` is no array", exchange.lines)
+        yield Fault("`authMethods` is not an array", exchange.lines)
     for method in map(as_object, as_array(exchange.result.get("authMethods"))):
         if not is_id(method.get(id_field)) or not isinstance(method.get("name"), str):
-            yield Fault(f"a way to sign in lacks its `{id_field}` or its name", exchange.lines)
+            yield Fault(
+                f"an authentication method lacks its `{id_field}` or its name", exchange.lines
+            )
+
+
+def repeated_auth_ids(exchange: Exchange, protocol: int) -> Iterator[Fault]:
+    """Find authentication methods that share an id."""
+    ids = [it.get(_V1_ID if protocol == 1 else _V2_ID) for it in auth_methods(exchange)]
+    for one in dict.fromkeys(it for it in ids if isinstance(it, str) and ids.count(it) > 1):
+        yield Fault(f"two authentication methods have the id {one!r}", exchange.lines)
+
+
+def bad_auth_types(exchange: Exchange) -> Iterator[Fault]:
+    """Find authentication methods of unknown types."""
+    for method in auth_methods(exchange):
+        kind = method.get("type")
+        if not (vocabulary.is_custom(kind) or kind in vocabulary.AUTH_TYPES):
+            yield Fault(f"version 2 has no authentication method of type {kind!r}", exchange.lines)
+
+
+def auth_methods(exchange: Exchange) -> list[Json]:
+    """Return the authentication methods of a response to `initialize`."""
+    return [as_object(it) for it in as_array(exchange.result.get("authMethods"))]
+
+
+def is_terminal_login(method: Json) -> bool:
+    """Return whether an authentication method runs in a terminal."""
+    return method.get("type") == "terminal"
+
+
+def unrequested_terminal_login(exchange: Exchange) -> Iterator[Fault]:
+    """Find terminal logins for a client that does not announce a terminal."""
+    if any(map(is_terminal_login, auth_methods(exchange))):
+        message = "a terminal login is offered, but the client has not announced a terminal"
+        yield Fault(message, exchange.lines)
+
+
+def bad_terminal_login(exchange: Exchange, protocol: int) -> Iterator[Fault]:
+    """Check the arguments and the variables of terminal logins."""
+    for method in filter(is_terminal_login, auth_methods(exchange)):
+        arguments, variables = method.get("args"), method.get("env")
+        if arguments is not None and not (
+            _is_array(arguments) and all(isinstance(it, str) for it in as_array(arguments))
+        ):
+            yield Fault("`args` of a terminal login is not an array of texts", exchange.lines)
+        if variables is not None and not _are_variables(variables, protocol):
+            form = "an object of texts" if protocol == 1 else "an array of names with values"
+            yield Fault(f"`env` of a terminal login is not {form}", exchange.lines)
+
+
+def _are_variables(variables: object, protocol: int) -> bool:
+    if protocol == 1:
+        values = as_object(variables).values()
+        return _is_object(variables) and all(isinstance(it, str) for it in values)
+    pairs = [as_object(it) for it in as_array(variables)]
+    names = [it.get("name") for it in pairs]
+    are_texts = all(is_id(it.get("name")) and isinstance(it.get("value"), str) for it in pairs)
+    return _is_array(variables) and are_texts and len(names) == len({*map(str, names)})
+
+
+def missing_info(exchange: Exchange) -> Iterator[Fault]:
+    """Check that an agent of version 1 has a name and a version."""
+    info = as_object(exchange.result.get("agentInfo"))
+    if not all(is_id(info.get(name)) for name in ("name", "version")):
+        yield Fault("`agentInfo` lacks the agent's name or version", exchange.lines)
+
+
+def bad_status(exchange: Exchange) -> Iterator[Fault]:
+    """Check the response to `session/status`."""
+    yield from not_an_object(exchange)
+    status = exchange.result.get("status")
+    if exchange.is_result and not (
+        vocabulary.is_custom(status) or status in vocabulary.SESSION_STATUSES
+    ):
+        yield Fault(f"`session/status` returns {status!r}", exchange.lines)
+
+
+def other_status(exchange: Exchange, expected: str) -> Iterator[Fault]:
+    """Check that a response has the expected status."""
+    status = exchange.result.get("status")
+    if status != expected:
+        yield Fault(f"the session is {expected}, but its status is {status!r}", exchange.lines)
 
 
 def missing_session_id(exchange: Exchange) -> Iterator[Fault]:
     """Check that a response has a session id."""
     if not exchange.is_result or not is_id(exchange.result.get("sessionId")):
-        yield Fault(f"no session id was given: {exchange.describe()}", exchange.lines)
+        yield Fault(f"no session id was returned: {exchange.describe()}", exchange.lines)
 
 
 def not_an_object(exchange: Exchange, *, or_null: bool = False) -> Iterator[Fault]:
@@ -100,7 +182,7 @@ def not_refused(exchange: Exchange, code: int | None = None, what: str = "it") -
     if not exchange.is_refused:
         yield Fault(f"{what} is not refused with an error: {exchange.describe()}", exchange.lines)
     elif code is not None and exchange.code != code:
-        message = f"{what} is refused with {exchange.code}, and not with {code}"
+        message = f"{what} is refused with {exchange.code} instead of {code}"
         yield Fault(message, exchange.lines)
 
 
@@ -111,7 +193,7 @@ def missing_method(exchange: Exchange) -> Iterator[Fault]:
             f"{exchange.request.method} is advertised: {exchange.describe()}", exchange.lines
         )
     elif exchange.code == METHOD_NOT_FOUND:
-        yield Fault(f"{exchange.request.method} is advertised, and is not there", exchange.lines)
+        yield Fault(f"{exchange.request.method} is advertised, but not implemented", exchange.lines)
 
 
 def shared_ids(exchanges: Iterable[Exchange]) -> Iterator[Fault]:
@@ -129,9 +211,9 @@ def shared_ids(exchanges: Iterable[Exchange]) -> Iterator[Fault]:
 def bad_list(exchange: Exchange) -> Iterator[Fault]:
     """Check a page of a list, except its times."""
     if not _is_array(exchange.result.get("sessions")):
-        yield Fault("`sessions` is no array: where there are none, it is empty", exchange.lines)
+        yield Fault("`sessions` is not an array; without sessions, it is empty", exchange.lines)
     if not isinstance(exchange.result.get("nextCursor"), str | None):
-        yield Fault("`nextCursor` is no text", exchange.lines)
+        yield Fault("`nextCursor` is not a text", exchange.lines)
     for entry in map(as_object, as_array(exchange.result.get("sessions"))):
         yield from (Fault(message, exchange.lines) for message in _bad_entry(entry))
 
@@ -142,7 +224,7 @@ def _bad_entry(entry: Json) -> Iterator[str]:
     if not is_absolute(entry.get("cwd")):
         yield f"a session in the list has no absolute folder: {entry.get('cwd')!r}"
     if not isinstance(entry.get("title"), str | None):
-        yield "a session in the list has a title that is no text"
+        yield "a session in the list has a title that is not a text"
     roots: object = entry.get("additionalDirectories")
     if roots is not None and not (_is_array(roots) and all(map(is_absolute, as_array(roots)))):
         yield "a session in the list has `additionalDirectories` that are not absolute paths"
@@ -153,8 +235,8 @@ def bad_times(exchange: Exchange, protocol: int) -> Iterator[Fault]:
     for entry in map(as_object, as_array(exchange.result.get("sessions"))):
         time = entry.get("updatedAt")
         if time is not None and not (is_time(time, protocol) and has_zone(time)):
-            form = "ISO 8601 with a zone" if protocol == 1 else "RFC 3339"
-            yield Fault(f"`updatedAt` is {time!r}: no time of {form}", exchange.lines)
+            form = "ISO 8601 with a time zone" if protocol == 1 else "RFC 3339"
+            yield Fault(f"`updatedAt` is {time!r}, which is not {form}", exchange.lines)
 
 
 def bad_options(options: Sequence[Json], exchange: Exchange, protocol: int) -> Iterator[Fault]:
@@ -166,7 +248,7 @@ def bad_options(options: Sequence[Json], exchange: Exchange, protocol: int) -> I
         if "currentValue" not in option:
             yield Fault("an option has no `currentValue`", exchange.lines)
         if protocol == 1 and option.get("type") == "boolean":
-            message = "an option is of type boolean, which the client has not said to know"
+            message = "an option has the type boolean, which the client has not announced"
             yield Fault(message, exchange.lines)
 
 

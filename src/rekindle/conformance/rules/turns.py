@@ -55,7 +55,7 @@ class TurnTrace(Struct, frozen=True):
             return self.exchange.describe()
         if self.end is not None and self.end.kind and self.stop_reason == "error":
             error = as_object(self.end.update.get("error"))
-            return f"it ended with an error: {as_str(error.get('message')) or 'no more is said'}"
+            return f"it ended with an error: {as_str(error.get('message')) or 'no reason given'}"
         return ""
 
     @property
@@ -107,7 +107,7 @@ def bad_states(turn: TurnTrace) -> Iterator[Fault]:
     states = [it.update.get("state") for it in lines]
     shown = (turn.exchange.request, *lines)
     if not {"running", "requires_action"} & {it for it in states if isinstance(it, str)}:
-        yield Fault("neither the state running was told nor requires_action", shown)
+        yield Fault("neither the state running nor requires_action was sent", shown)
     elif states[-1] != "idle":
         yield Fault("the turn did not end with the state idle", shown)
     for line, state in zip(lines, states, strict=True):
@@ -125,7 +125,7 @@ def bad_message_id(turn: TurnTrace) -> Iterator[Fault]:
         return
     messages = [it for it in turn.updates if it.kind in vocabulary.USER_MESSAGES]
     if message_id not in [it.update.get("messageId") for it in messages]:
-        message = f"no user's message with the id {message_id!r} was told"
+        message = f"no user message with the id {message_id!r} was sent"
         yield Fault(message, (*turn.exchange.lines, *messages))
 
 
@@ -134,6 +134,14 @@ def late_updates(after: Iterable[TraceLine], session_id: str, what: str) -> Iter
     for line in updates(after, session_id):
         if line.kind in vocabulary.CONVERSATION and not line.is_sent:
             yield Fault(f"{line.kind} came after {what}", (line,))
+
+
+def any_late_updates(after: Iterable[TraceLine], turn: TurnTrace) -> Iterator[Fault]:
+    """Find updates of any kind after the end of a turn."""
+    for line in updates(after, turn.session_id):
+        if not line.is_sent:
+            message = f"{line.kind} came after the answer to the cancelled prompt"
+            yield Fault(message, (*_end_lines(turn), line))
 
 
 def late_messages(after: Iterable[TraceLine], turn: TurnTrace, protocol: int) -> Iterator[Fault]:
@@ -206,10 +214,10 @@ def was_withdrawn(turn: TurnTrace, protocol: int) -> bool:
 def not_cancelled(turn: TurnTrace) -> Iterator[Fault]:
     """Check the end of a turn that was cancelled while it ran."""
     if turn.exchange.is_refused:
-        message = f"a cancelled prompt is no error: {turn.exchange.describe()}"
+        message = f"a cancelled prompt must not end with an error: {turn.exchange.describe()}"
         yield Fault(message, turn.exchange.lines)
     elif turn.end is None:
-        yield Fault("the turn went on after it was cancelled", turn.exchange.lines)
+        yield Fault("the turn continued after it was cancelled", turn.exchange.lines)
     elif turn.stop_reason != "cancelled":
         reason = turn.stop_reason
         how = "without a `stopReason`" if reason is None else f"with {reason!r}"

@@ -107,10 +107,36 @@ def untitled_calls(lines: Iterable[TraceLine], protocol: int) -> Iterator[Fault]
         if not line.is_sent and line.kind in vocabulary.CALLS and call not in seen:
             seen.add(call)
             if protocol == 1 and line.kind != "tool_call":
-                message = f"the tool call {call[1]} is updated, but was never told as tool_call"
+                message = f"the tool call {call[1]} is updated, but was never sent as tool_call"
                 yield Fault(message, (line,))
             elif not isinstance(line.update.get("title"), str):
-                yield Fault(f"the tool call {call[1]} is first told without a title", (line,))
+                yield Fault(f"the tool call {call[1]} is first sent without a title", (line,))
+
+
+def changed_names(lines: Iterable[TraceLine]) -> Iterator[Fault]:
+    """Find tool calls that change their name."""
+    names: dict[tuple[str, str], str] = {}
+    for line in lines:
+        name = line.update.get("name")
+        if line.is_sent or line.kind not in vocabulary.CALLS or not isinstance(name, str):
+            continue
+        first = names.setdefault((line.session_id, str(line.update.get("toolCallId"))), name)
+        if first != name:
+            yield Fault(f"the name of a tool call was {first!r}, and became {name!r}", (line,))
+
+
+def bad_terminal_folders(lines: Iterable[TraceLine]) -> Iterator[Fault]:
+    """Find terminals with a relative folder, or with two folders."""
+    folders: dict[tuple[str, str], object] = {}
+    for line in lines:
+        folder = line.update.get("cwd")
+        if line.is_sent or line.kind != "terminal_update" or folder is None:
+            continue
+        if not is_absolute(folder):
+            yield Fault(f"the folder of a terminal is not absolute: {folder!r}", (line,))
+        first = folders.setdefault((line.session_id, str(line.update.get("terminalId"))), folder)
+        if first != folder:
+            yield Fault(f"a terminal's folder was {first!r}, and became {folder!r}", (line,))
 
 
 def bad_plans(lines: Iterable[TraceLine], protocol: int) -> Iterator[Fault]:
@@ -173,10 +199,10 @@ def bad_session_info(lines: Iterable[TraceLine], protocol: int) -> Iterator[Faul
             if name in update:
                 yield Fault(f"session_info_update has {name}, which never changes", (line,))
         if not isinstance(update.get("title"), str | None):
-            yield Fault("session_info_update has a title that is no text", (line,))
+            yield Fault("session_info_update has a title that is not a text", (line,))
         time = update.get("updatedAt")
         if time is not None and not is_time(time, protocol):
-            yield Fault(f"session_info_update has a time that is none: {time!r}", (line,))
+            yield Fault(f"session_info_update has an invalid time: {time!r}", (line,))
 
 
 def bad_permission_requests(lines: Iterable[TraceLine], protocol: int) -> Iterator[Fault]:
@@ -186,21 +212,23 @@ def bad_permission_requests(lines: Iterable[TraceLine], protocol: int) -> Iterat
             continue
         params = line.params
         if not is_id(params.get("sessionId")):
-            yield Fault("a question names no session", (line,))
+            yield Fault("a permission request has no session", (line,))
         if protocol > 1 and not is_id(params.get("title")):
-            yield Fault("a question has no title", (line,))
+            yield Fault("a permission request has no title", (line,))
         if protocol == 1 and not is_id(as_object(params.get("toolCall")).get("toolCallId")):
-            yield Fault("a question names no tool call", (line,))
+            yield Fault("a permission request has no tool call", (line,))
         yield from _bad_options(line, params)
 
 
 def _bad_options(line: TraceLine, params: Json) -> Iterator[Fault]:
     options = [as_object(it) for it in as_array(params.get("options"))]
     if not options:
-        yield Fault("a question has no options", (line,))
+        yield Fault("a permission request has no options", (line,))
     for option in options:
         if not all(is_id(option.get(name)) for name in ("optionId", "name", "kind")):
-            yield Fault("an option of a question lacks its id, its name or its kind", (line,))
+            yield Fault(
+                "an option of a permission request lacks its id, its name or its kind", (line,)
+            )
 
 
 def permissions_without_state(lines: Sequence[TraceLine]) -> Iterator[Fault]:
@@ -225,4 +253,4 @@ def permissions_without_state(lines: Sequence[TraceLine]) -> Iterator[Fault]:
 
 
 def _without_state(request: TraceLine) -> Fault:
-    return Fault("a question is asked, and the state is not requires_action", (request,))
+    return Fault("permission is requested, but the state is not requires_action", (request,))

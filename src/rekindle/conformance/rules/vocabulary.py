@@ -17,6 +17,12 @@ PLAN_PRIORITIES = frozenset(["high", "medium", "low"])
 STATE_UPDATE = "state_update"
 SESSION_INFO_UPDATE = "session_info_update"
 NOTICE = "notice"
+SUBAGENT_UPDATE = "subagent_update"
+SESSION_MESSAGES = frozenset(["session_message", "session_message_chunk"])
+HISTORY_TRUNCATED = "history_truncated"
+"""An update of a proposal, which agents announce as an extension: see the scenario `rewind`."""
+SESSION_STATUSES = frozenset(["open", "saved"])
+AUTH_TYPES = frozenset(["agent", "terminal"])
 USER_MESSAGES = frozenset(["user_message", "user_message_chunk"])
 AGENT_MESSAGES = frozenset(
     ["agent_message", "agent_message_chunk", "agent_thought", "agent_thought_chunk"]
@@ -33,7 +39,12 @@ _FOR_ALL_CLIENTS = frozenset(
     [methods.UPDATE, methods.REQUEST_PERMISSION, methods.CANCEL_REQUEST, "auth/status_update"]
 )
 _FOR_SOME_CLIENTS = ("fs/", "terminal/", "elicitation/", "mcp/")
-UPDATES_FOR_SOME_CLIENTS = frozenset([NOTICE, "compaction_update", "compaction_summary_chunk"])
+UPDATES_FOR_SOME_CLIENTS = SESSION_MESSAGES | {
+    NOTICE,
+    "compaction_update",
+    "compaction_summary_chunk",
+    SUBAGENT_UPDATE,
+}
 """Updates that version 1 allows only to clients with the capability for them."""
 
 

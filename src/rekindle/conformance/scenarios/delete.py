@@ -42,4 +42,4 @@ async def check_delete(runner: SessionRunner) -> None:
 
 def _still_listed(found: Listing, session: CheckedSession, what: str) -> Iterator[Fault]:
     if found.entry(session.id) is not None:
-        yield Fault(f"session {session.id} {what}, and is in the list", found.first.lines)
+        yield Fault(f"session {session.id} {what}, but is in the list", found.first.lines)

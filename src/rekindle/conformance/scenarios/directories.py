@@ -31,15 +31,15 @@ async def check_directories(runner: SessionRunner) -> None:
     session_id = runner.note_session(exchange)
     runner.results.check("roots.works", responses.missing_session_id(exchange))
     if session_id is None:
-        raise ScenarioStopped("further folders do not work")
+        raise ScenarioStopped("additional directories do not work")
     session = CheckedSession(session_id, folder, [])
     await runner.run_turn(session)
     if not runner.works("list"):
-        raise ScenarioStopped("there is no list that works", Verdict.NOT_OFFERED)
+        raise ScenarioStopped("`session/list` does not work", Verdict.NOT_OFFERED)
     found = await read_list(runner)
     entry = found.entry(session.id) or {}
     if _DIRECTORIES not in entry:
-        raise ScenarioStopped("the list does not tell further folders", Verdict.NOT_SEEN)
+        raise ScenarioStopped("the list has no additional directories", Verdict.NOT_SEEN)
     runner.results.check("roots.listed", _different_directories(found, entry, given))
     await _check_fork(runner, session)
     await _check_reopened(runner, session)
@@ -47,7 +47,7 @@ async def check_directories(runner: SessionRunner) -> None:
 
 async def _check_fork(runner: SessionRunner, session: CheckedSession) -> None:
     if not runner.works("fork"):
-        runner.results.not_offered("roots.forked", "there is no `session/fork` that works")
+        runner.results.not_offered("roots.forked", "`session/fork` does not work")
         return
     forked = await runner.call(
         methods.FORK, {"sessionId": session.id, **runner.new_params(session.folder)}
@@ -64,17 +64,21 @@ async def _check_fork(runner: SessionRunner, session: CheckedSession) -> None:
 async def _check_reopened(runner: SessionRunner, session: CheckedSession) -> None:
     """Open the session without additional folders, in another process."""
     if not runner.can_reopen:
-        runner.results.not_offered(
-            "roots.reopened", "the agent offers no way to open a session again"
-        )
+        for name in ("roots.reopened", "roots.opened"):
+            runner.results.not_offered(name, "the agent offers no way to open a session again")
         return
     await runner.processes.restart(kill=False)
     replayed = "replay" in runner.offered
     method, params = runner.reopen_request(session, replayed=replayed)
     for name, wrong in _INVALID.items():
         exchange = await runner.probe(method, params | {_DIRECTORIES: [wrong]})
-        what = f"to open a session with the folder {wrong!r}"
+        what = f"opening a session with the folder {wrong!r}"
         runner.results.check(f"roots.{name}", responses.not_refused(exchange, what=what))
+    other = {_DIRECTORIES: [str(runner.make_folder())]}
+    widened = await runner.call(method, params | other)
+    faults = responses.not_an_object(widened, or_null=True)
+    runner.results.check("roots.opened", faults)
+    await runner.processes.restart(kill=False)
     opening = await runner.reopen(session, replayed=replayed)
     found = await read_list(runner)
     entry = found.entry(session.id)
@@ -89,5 +93,5 @@ async def _check_reopened(runner: SessionRunner, session: CheckedSession) -> Non
 def _different_directories(found: Listing, entry: Json, expected: list[str]) -> Iterator[Fault]:
     came = as_array(entry.get(_DIRECTORIES))
     if came != expected:
-        message = f"the session's further folders are {expected}, and the list says {came}"
+        message = f"the session's additional directories are {expected}, but the list has {came}"
         yield Fault(message, found.first.lines)

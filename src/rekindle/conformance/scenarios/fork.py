@@ -40,7 +40,7 @@ async def check_fork(runner: SessionRunner) -> None:
     runner.results.check("fork.goes-on", incomplete_turn(turn))
     copy.items += digest.digest_turn(runner.settings.prompt, turn.updates)
     if "replay" not in runner.offered:
-        raise ScenarioStopped("the agent cannot tell a session again", Verdict.NOT_OFFERED)
+        raise ScenarioStopped("the agent cannot replay a session", Verdict.NOT_OFFERED)
     await runner.processes.restart(kill=False)
     await _check_histories(runner, source, copy)
 
@@ -57,7 +57,7 @@ async def _check_histories(
     source_trace = await runner.reopen(source, replayed=True)
     copy_trace = await runner.reopen(copy, replayed=True)
     if source_trace.exchange.is_refused and copy_trace.exchange.is_refused:
-        raise ScenarioStopped(f"neither can be told again: {copy_trace.exchange.describe()}")
+        raise ScenarioStopped(f"neither can be replayed: {copy_trace.exchange.describe()}")
     history = list(replays.different_turns(copy_trace, copy.items))
     runner.results.check("fork.history", history)
     said = [item for item in source.items if item.role == digest.USER]
@@ -65,4 +65,4 @@ async def _check_histories(
     if has_all or not history:
         runner.results.check("fork.source", replays.different_turns(source_trace, source.items))
     else:
-        runner.results.skip("fork.source", "neither the source nor the fork is told whole")
+        runner.results.skip("fork.source", "neither the source nor the fork is replayed as a whole")

@@ -17,7 +17,7 @@ _MAX_PAGES = 500
 # After this many pages without a new session, the list counts as endless.
 _MAX_PAGES_WITHOUT_NEWS = 20
 _UNKNOWN_CURSOR = "rekindle-check-was-never-given-this"
-_TOO_LONG = f"the list has more than {_MAX_PAGES} pages, and was not read to its end"
+_TOO_LONG = f"the list has more than {_MAX_PAGES} pages, and was not read completely"
 
 
 class Listing(Struct, frozen=True):
@@ -55,20 +55,22 @@ async def read_list(runner: SessionRunner, **params: object) -> Listing:
     empty = 0
     while (cursor := pages[-1].result.get("nextCursor")) is not None:
         if cursor in cursors:
-            return Listing(pages, is_whole=True, fault="a page leads back to one that was before")
+            return Listing(
+                pages, is_whole=True, fault="the cursor of a page leads back to an earlier page"
+            )
         entries = map(as_object, as_array(pages[-1].result.get("sessions")))
         ids = {str(entry.get("sessionId")) for entry in entries}
         empty = 0 if ids - seen else empty + 1
         seen |= ids
         if empty == _MAX_PAGES_WITHOUT_NEWS:
-            message = f"{empty} pages have nothing new, and there is still another"
+            message = f"{empty} pages have no new session, and there is still another page"
             return Listing(pages, is_whole=True, fault=message)
         if len(pages) == _MAX_PAGES:
             return Listing(pages, is_whole=False)
         cursors.append(cursor)
         pages.append(await runner.call(methods.LIST, {**params, "cursor": cursor}))
         if not pages[-1].is_result:
-            message = f"page {len(pages)} cannot be had: {pages[-1].describe()}"
+            message = f"page {len(pages)} cannot be read: {pages[-1].describe()}"
             return Listing(pages, is_whole=False, fault=message)
     return Listing(pages, is_whole=True)
 
@@ -130,7 +132,7 @@ def _check_presence(
 
 async def _check_invalid_params(runner: SessionRunner) -> None:
     cursor = await runner.probe(methods.LIST, {"cursor": _UNKNOWN_CURSOR})
-    faults = responses.not_refused(cursor, INVALID_PARAMS, "a cursor that was never given")
+    faults = responses.not_refused(cursor, INVALID_PARAMS, "an invented cursor")
     runner.results.check("list.cursor", faults)
     relative = await runner.probe(methods.LIST, {"cwd": "some/folder"})
     runner.results.check("list.relative", responses.not_refused(relative, what="a relative folder"))
@@ -153,7 +155,7 @@ def _changed(first: Listing, second: Listing, session_id: str) -> Iterator[Fault
     before, now = first.entry(session_id), second.entry(session_id)
     if before != now:
         lines = (*first.first.lines, *second.first.lines)
-        yield Fault(f"to list has changed a session: {before} became {now}", lines)
+        yield Fault(f"listing has changed a session: {before} became {now}", lines)
 
 
 def missing(found: Listing, sessions: Iterable[CheckedSession]) -> Iterator[Fault]:
@@ -169,7 +171,7 @@ def _wrong_folders(found: Listing, sessions: Iterable[CheckedSession]) -> Iterat
     for session in sessions:
         folder = (found.entry(session.id) or {}).get("cwd")
         if folder != str(session.folder):
-            message = f"the session's folder is {session.folder}, and the list says {folder!r}"
+            message = f"the session's folder is {session.folder}, but the list has {folder!r}"
             yield Fault(message, found.first.lines)
 
 

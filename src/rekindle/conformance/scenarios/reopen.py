@@ -24,8 +24,8 @@ _BAD_CURSORS: tuple[object, ...] = (
     {"from": "start"},
     "start",
 )
-_LOST = "the session was lost by the kill"
-_NOT_WHOLE = "what the user said is not told whole anyway"
+_LOST = "the kill has lost the session"
+_NOT_WHOLE = "the user's messages are not replayed as a whole in any case"
 
 
 # -- load -------------------------------------------------------------------------------
@@ -37,8 +37,8 @@ async def check_replay(runner: SessionRunner) -> None:
         raise ScenarioStopped("`loadSession` is not offered", Verdict.NOT_OFFERED)
     if runner.protocol == 1:
         await _check_unknown_session(runner, "replay", replayed=True)
-    session = await runner.prompted_session()
-    await runner.run_turn(session)
+    session = await runner.new_session(runner.make_folder())
+    prompts = [await runner.run_turn(session) for _ in range(2)]
     notices = _find_notices(runner, session)
     await runner.processes.restart(kill=False)
     first = await runner.reopen(session, replayed=True)
@@ -46,11 +46,13 @@ async def check_replay(runner: SessionRunner) -> None:
         raise ScenarioStopped("the session was lost")
     said = list(session.items)
     _check_replay(runner, first, said, notices)
+    _check_prompt_ids(runner, first, prompts)
+    _check_subagents(runner, first)
     await _check_listed(runner, session)
     if runner.protocol > 1:
         await _check_cursors(runner, session)
     if not await _check_next_turn(runner, session, "replay"):
-        raise ScenarioStopped("after it was told again, no turn could be had")
+        raise ScenarioStopped("after the replay, no turn could be run")
     await _kill_in_turn(runner, session)
     second = await runner.reopen(session, replayed=True)
     if any(replays.lost_turns(first, said)):
@@ -61,7 +63,24 @@ async def check_replay(runner: SessionRunner) -> None:
     if replays.ids(first):
         runner.results.check("replay.same-ids", replays.changed_ids(first, second))
     else:
-        runner.results.not_seen("replay.same-ids", "what is told again has no ids")
+        runner.results.not_seen("replay.same-ids", "replayed messages have no ids")
+
+
+def _check_prompt_ids(
+    runner: SessionRunner, opening: OpeningTrace, prompts: list[TurnTrace]
+) -> None:
+    if any(it.kind in vocabulary.USER_MESSAGES for it in opening.history):
+        runner.results.check("replay.prompt-ids", replays.changed_prompt_ids(opening, prompts))
+    else:
+        runner.results.not_seen("replay.prompt-ids", "no message of the user is replayed")
+
+
+def _check_subagents(runner: SessionRunner, opening: OpeningTrace) -> None:
+    replayed = updates(opening.before, opening.session_id)
+    if any(it.kind == vocabulary.SUBAGENT_UPDATE for it in replayed):
+        runner.results.check("replay.subagents", replays.running_subagents(opening))
+    else:
+        runner.results.not_seen("replay.subagents", "no sub-agent is replayed")
 
 
 def _find_notices(runner: SessionRunner, session: CheckedSession) -> list[TraceLine]:
@@ -80,7 +99,7 @@ def _check_replay(
     check("replay.retained", replays.incomplete_replay(opening, expected))
     if not opening.history:
         for name in ("answer", "session", "user", "ids"):
-            runner.results.not_seen(f"replay.{name}", "nothing of the conversation is told")
+            runner.results.not_seen(f"replay.{name}", "no part of the conversation is replayed")
     else:
         check("replay.answer", replays.late_replay(opening))
         check("replay.user", replays.misattributed_prompts(opening, expected, protocol))
@@ -90,23 +109,23 @@ def _check_replay(
     if notices:
         check("replay.notices", replays.replayed_notices(opening, notices))
     else:
-        runner.results.not_seen("replay.notices", "no notice was told before")
+        runner.results.not_seen("replay.notices", "no notice was sent before")
 
 
 async def _check_listed(runner: SessionRunner, session: CheckedSession) -> None:
     if not runner.works("list"):
-        runner.results.not_offered("replay.listed", "there is no list that works")
+        runner.results.not_offered("replay.listed", "`session/list` does not work")
         return
     found = await read_list(runner)
     if found.is_whole or found.entry(session.id) is not None:
         runner.results.check("replay.listed", _not_listed(found, session))
     else:
-        runner.results.skip("replay.listed", "the list could not be read to its end")
+        runner.results.skip("replay.listed", "the list could not be read completely")
 
 
 def _not_listed(found: Listing, session: CheckedSession) -> Iterator[Fault]:
     if found.entry(session.id) is None:
-        message = f"session {session.id} can be told again, and is not listed"
+        message = f"session {session.id} can be replayed, but is not listed"
         yield Fault(message, found.first.lines)
 
 
@@ -132,7 +151,7 @@ def _different_replay(one: OpeningTrace, other: OpeningTrace) -> Iterator[Fault]
             first, second = first[:-1], second[:-1]
     if message := digest.find_difference(first, second):
         shown = (*one.exchange.lines, *other.exchange.lines)
-        yield Fault(f"the second replay is not as the first: {message}", shown)
+        yield Fault(f"the second replay differs from the first: {message}", shown)
 
 
 async def _check_cursors(runner: SessionRunner, session: CheckedSession) -> None:
@@ -162,7 +181,7 @@ async def check_resume(runner: SessionRunner) -> None:
     runner.results.check("resume.silent", replays.unrequested_replay(opening, session.items))
     runner.results.check("resume.state", replays.missing_state(opening))
     if not await _check_next_turn(runner, session, "resume"):
-        raise ScenarioStopped("after it was resumed, no turn could be had")
+        raise ScenarioStopped("after resuming, no turn could be run")
     await _kill_in_turn(runner, session)
     again = await runner.reopen(session, replayed=False)
     killed = responses.not_an_object(again.exchange, or_null=True)
@@ -205,7 +224,7 @@ def _lost_session(
         message = f"the session is lost: {opening.exchange.describe()}"
         yield Fault(message, opening.exchange.lines)
     elif runner.protocol == 1 and session.items and not opening.history:
-        yield Fault("the session is lost: nothing of it is told", opening.exchange.lines)
+        yield Fault("the session is lost: no part of it is replayed", opening.exchange.lines)
 
 
 async def _check_next_turn(runner: SessionRunner, session: CheckedSession, scenario: str) -> bool:

@@ -16,15 +16,15 @@ from rekindle.conformance.trace import Exchange, TraceLine, updates
 _FIRST_UPDATE_TIMEOUT = 2.0
 # A turn that ends sooner than this after the stop may have ended by itself.
 _MIN_SECONDS = 1.0
-_TOO_SHORT = "the turn was over too soon to be stopped: give a longer one with --long-prompt"
-_WITHDRAWN = "the prompt was withdrawn before it became a message, as it may be"
+_TOO_SHORT = "the turn ended before it could be cancelled; use a longer one with --long-prompt"
+_WITHDRAWN = "the prompt was cancelled before it became a message, which is allowed"
 
 _ACTIVITY = vocabulary.CONVERSATION - vocabulary.USER_MESSAGES
 
 StopTurn = Callable[[Peer, CheckedSession], TraceLine]
 
 
-class _StoppedTurn(Struct, frozen=True):
+class StoppedTurn(Struct, frozen=True):
     """A long turn, and the line that stopped it; None if the turn had ended before."""
 
     peer: Peer
@@ -64,7 +64,7 @@ async def start_long_turn(runner: SessionRunner, session: CheckedSession) -> tup
     return peer, request
 
 
-async def _stop_turn(runner: SessionRunner, stop: StopTurn) -> _StoppedTurn:
+async def stop_turn(runner: SessionRunner, stop: StopTurn) -> StoppedTurn:
     """Stop a turn while it runs. Raises ScenarioStopped if none runs long enough.
 
     A turn that ends right after the stop, and not as `cancelled`, may have ended by itself. Then
@@ -83,7 +83,7 @@ async def _stop_turn(runner: SessionRunner, stop: StopTurn) -> _StoppedTurn:
     return last
 
 
-async def _try_to_stop(runner: SessionRunner, stop: StopTurn, least: float) -> _StoppedTurn:
+async def _try_to_stop(runner: SessionRunner, stop: StopTurn, least: float) -> StoppedTurn:
     session = await runner.new_session(runner.make_folder())
     peer, request = await start_long_turn(runner, session)
     left = least - (peer.now - request.at)
@@ -92,10 +92,10 @@ async def _try_to_stop(runner: SessionRunner, stop: StopTurn, least: float) -> _
     turn = await runner.finish_turn(peer, request, is_cancelled=True)
     if line is not None and turn.end is not None and turn.end.at <= line.at:
         line = None
-    return _StoppedTurn(peer, turn, line)
+    return StoppedTurn(peer, turn, line)
 
 
-def _lines_after(stopped: _StoppedTurn, since: TraceLine) -> list[TraceLine]:
+def _lines_after(stopped: StoppedTurn, since: TraceLine) -> list[TraceLine]:
     lines = stopped.peer.lines
     return [it for it in lines[lines.index(since) + 1 :] if not it.is_sent]
 
@@ -105,7 +105,7 @@ def _lines_after(stopped: _StoppedTurn, since: TraceLine) -> list[TraceLine]:
 
 async def check_cancel(runner: SessionRunner) -> None:
     """Check a turn that is cancelled, and the next prompt of the session."""
-    stopped = await _stop_turn(
+    stopped = await stop_turn(
         runner, lambda peer, session: peer.notify(methods.CANCEL, {"sessionId": session.id})
     )
     turn, peer = stopped.turn, stopped.peer
@@ -113,10 +113,19 @@ async def check_cancel(runner: SessionRunner) -> None:
     if turn.end is None:
         raise ScenarioStopped("the cancelled turn did not end")
     await peer.wait_until_quiet(turn.session_id, runner.settings.quiet_seconds)
-    late = turns.late_messages(_lines_after(stopped, turn.end), turn, runner.protocol)
-    runner.results.check("cancel.over", late)
+    after = _lines_after(stopped, turn.end)
+    runner.results.check("cancel.over", turns.late_messages(after, turn, runner.protocol))
+    if runner.protocol == 1:
+        runner.results.check("cancel.silent", turns.any_late_updates(after, turn))
     following = await runner.prompt(turn.session_id, runner.settings.prompt)
     runner.results.check("cancel.next", _failed_next_prompt(following))
+    extended = await stop_turn(runner, _cancel_with_meta)
+    runner.results.check("cancel.meta", turns.not_cancelled(extended.turn))
+
+
+def _cancel_with_meta(peer: Peer, session: CheckedSession) -> TraceLine:
+    params = {"sessionId": session.id, "_meta": {"rekindle.check": {"reason": "a test"}}}
+    return peer.notify(methods.CANCEL, params)
 
 
 def _failed_next_prompt(turn: TurnTrace) -> Iterator[Fault]:
@@ -160,11 +169,11 @@ async def _close_idle(runner: SessionRunner) -> None:
 
 
 async def _close_working(runner: SessionRunner) -> None:
-    stopped = await _stop_turn(
+    stopped = await stop_turn(
         runner, lambda peer, session: peer.request(methods.CLOSE, {"sessionId": session.id})
     )
     turn, peer = stopped.turn, stopped.peer
-    assert stopped.stop is not None  # noqa: S101 - otherwise `_stop_turn` has raised
+    assert stopped.stop is not None  # noqa: S101 - otherwise `stop_turn` has raised
     exchange = await peer.response_to(stopped.stop, runner.settings.timeout)
     runner.processes.requests.append((peer, exchange))
     runner.results.check("close.cancels", turns.not_cancelled(turn))

@@ -191,7 +191,7 @@ class ClaudeConverter:
 
     def _convert_call(self, block: ClaudeBlock) -> None:
         if not block.id:
-            self._notes.skip("a call has no id")
+            self._notes.skip("a tool call has no id")
             return
         is_known = block.id in self._open_calls
         given = bytes(block.input) if block.name in PLAN_TOOLS else b""
@@ -263,7 +263,7 @@ class ClaudeConverter:
     def _convert_result(self, block: ClaudeBlock, structured: Raw) -> None:
         call = self._open_calls.pop(block.tool_use_id, None)
         if not block.tool_use_id:
-            self._notes.skip("a result has no id")
+            self._notes.skip("a tool result has no id")
             return
         name = call.name if call is not None else ""
         content, is_error = bytes(block.content), block.is_error is True
@@ -294,7 +294,7 @@ class ClaudeConverter:
             return None
         output = self._fetch_output(path)
         if output is None:
-            self._notes.skip("an output that was in a file of its own is gone")
+            self._notes.skip("the file of a tool output is missing")
         return output
 
     # -- input while the agent is working -----------------------------------------------

@@ -135,6 +135,7 @@ def read_outline(path: Path, notes: ImportNotes, *, is_agent_file: bool = False)
     size = path.stat().st_size
     # The second half of the progress is for converting the records.
     lines = LineReader(path, end=size, on_progress=lambda done: notes.report_progress(done // 2))
+    notes.place = lines.place
     checksum, numbered = lines.with_checksum()
     builder = _OutlineBuilder(is_agent_file=is_agent_file)
     outline = builder.outline
@@ -144,10 +145,10 @@ def read_outline(path: Path, notes: ImportNotes, *, is_agent_file: bool = False)
             outline.units.append(ROOT)
             if line:
                 is_torn = offset + len(line) >= size
-                notes.skip("the last line is cut off" if is_torn else "a line is no JSON")
+                notes.skip("the last line is incomplete" if is_torn else "a line is not JSON")
         else:
             builder.add(head, offset, offset + len(line), notes)
-    notes.skip("a line is too long", lines.too_long)
+    notes.skip("a line is too long", lines.too_long, lines.too_long_place)
     builder.finish()
     outline.size, outline.sha256 = size, checksum.hexdigest
     return outline
@@ -178,7 +179,11 @@ class _OutlineBuilder:
             self._read_title(head)
             outline.info.moved_to = head.relocated_cwd or outline.info.moved_to
             if head.type not in _IGNORED:
-                notes.skip(f"a record of unknown type: {head.type}" if head.type else "no type")
+                notes.skip(
+                    f"a record of unknown type: {head.type}"
+                    if head.type
+                    else "a record without a type"
+                )
             return
         if head.uuid is not None and self._uuids.is_recent(head.uuid):
             # The same record was written twice.

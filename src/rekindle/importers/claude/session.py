@@ -123,7 +123,7 @@ class ClaudeSessionFile:
             stamp = f"{tip}-{self._outline.last_line_to(tip)}"
             titles = branch_titles(session.incoming, read_entries, _COMMANDS)
             yield session.branch(read_entries, stamp, titles=titles)
-        self._notes.skip("a branch is left out, because there are many", len(tips[limit:]))
+        self._notes.skip("a branch was left out, because there are too many", len(tips[limit:]))
 
     def sub_agents(self) -> Iterator[SourceSession]:
         """Yield the sub-agents whose records are among the session's own."""
@@ -184,8 +184,10 @@ class ClaudeSessionFile:
             self._path,
             selection.start,
             selection.end,
+            lines_before=selection.first_line,
             on_progress=lambda done: notes.report_progress((size + done) // 2),
         )
+        notes.place = lines.place
         selected = selection.units
         units = islice(self._outline.units, selection.first_line, None)
         for (_, line), unit in zip(lines, units, strict=False):

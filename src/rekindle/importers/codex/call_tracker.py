@@ -90,7 +90,7 @@ class CodexCallTracker:
         """Convert a request of the model."""
         call_id = item.call_id or item.id
         if not call_id:
-            self._notes.skip("a call has no id")
+            self._notes.skip("a tool call has no id")
             return
         if call_id in self._calls:
             return
@@ -111,7 +111,7 @@ class CodexCallTracker:
     def add_output(self, item: CodexItem) -> None:
         """Convert a result that the model received, unless an event has shown it better."""
         if not item.call_id:
-            self._notes.skip("a result has no id")
+            self._notes.skip("a tool result has no id")
             return
         call = self._calls.get(item.call_id) or _KnownCall(item.name)
         if call.name != PLAN_TOOL and not call.is_shown:
@@ -156,7 +156,9 @@ class CodexCallTracker:
                     event.event_id, event.kind, event.agent_path, event.agent_thread_id
                 )
             case kind if kind not in _IGNORED_EVENTS:
-                self._notes.skip(f"an event of unknown type: {kind}" if kind else "no type")
+                self._notes.skip(
+                    f"an event of unknown type: {kind}" if kind else "a record without a type"
+                )
             case _:
                 pass
 
@@ -191,7 +193,9 @@ class CodexCallTracker:
                 locations = [{"path": item.path}] if item.path else []
                 self._add_shown(item.id, fields | {"status": "completed", "locations": locations})
             case kind if kind != "clock.sleep":
-                self._notes.skip(f"an item of unknown type: {kind}" if kind else "no type")
+                self._notes.skip(
+                    f"an item of unknown type: {kind}" if kind else "a record without a type"
+                )
             case _:
                 pass
 

@@ -295,7 +295,9 @@ class CodexConverter:
             case "image_generation_call":
                 self._calls.add_image(item)
             case kind:
-                self._notes.skip(f"an item of unknown type: {kind}" if kind else "no type")
+                self._notes.skip(
+                    f"an item of unknown type: {kind}" if kind else "a record without a type"
+                )
 
     def _convert_message(self, item: CodexItem) -> None:
         parts = item.content or []

@@ -103,16 +103,16 @@ class CodexHome(Struct, frozen=True):
             rollout = self.rollouts.get(base.thread_id)
             head = _read_head(rollout.path) if rollout is not None else None
             if rollout is None:
-                error = "what a session begins with is in a file that is gone"
+                error = "the file of the inherited history is missing"
                 yield CodexHistoryLink(base, error=error)
             elif head is None:
-                yield CodexHistoryLink(base, error="what a session begins with cannot be read")
+                yield CodexHistoryLink(base, error="the inherited history cannot be read")
             elif rollout.plain_name in seen:
-                error = "what a session begins with begins with itself"
+                error = "the inherited history contains itself"
                 yield CodexHistoryLink(base, error=error)
                 return
             elif len(seen) > _MAX_HISTORY_LINKS:
-                error = "what a session begins with is in too many files"
+                error = "the inherited history is in too many files"
                 yield CodexHistoryLink(base, error=error)
                 return
             else:

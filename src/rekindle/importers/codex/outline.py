@@ -136,7 +136,8 @@ def read_outline(segments: Sequence[CodexSegment], notes: ImportNotes) -> CodexO
     number = 0
     done = 0
     for segment in segments:
-        lines = segment.lines(lambda: notes.skip("a compressed file is cut off, or damaged"))
+        lines = segment.lines(lambda: notes.skip("a compressed file is incomplete or damaged"))
+        notes.place = lines.place
         checksum, numbered = lines.with_checksum()
         builder.outline.is_rewound = segment is not segments[0]
         for offset, line in numbered:
@@ -147,7 +148,7 @@ def read_outline(segments: Sequence[CodexSegment], notes: ImportNotes) -> CodexO
             builder.add(line, number, segment, is_last=is_last)
             number += 1
         done += lines.offset
-        notes.skip("a line is too long", lines.too_long)
+        notes.skip("a line is too long", lines.too_long, lines.too_long_place)
         checksums.append(checksum.hexdigest)
     builder.outline.sha256 = _combined_checksum(checksums)
     builder.outline.size = done
@@ -175,7 +176,7 @@ class _OutlineBuilder:
         head = read_line_head(line) if line else None
         if head is None:
             if line:
-                self._notes.skip("the last line is cut off" if is_last else "a line is no JSON")
+                self._notes.skip("the last line is incomplete" if is_last else "a line is not JSON")
             return
         if self._is_first:
             self.outline.is_bare = head.payload is None and head.type != "session_meta"
@@ -196,9 +197,11 @@ class _OutlineBuilder:
             ):
                 pass
             case kind if kind in _WRAPPED:
-                self._notes.skip("a record has nothing in it")
+                self._notes.skip("a record is empty")
             case kind:
-                self._notes.skip(f"a record of unknown type: {kind}" if kind else "no type")
+                self._notes.skip(
+                    f"a record of unknown type: {kind}" if kind else "a record without a type"
+                )
 
     def _add_event(self, head: CodexLineHead, number: int) -> None:
         payload = head.payload
@@ -253,6 +256,7 @@ def remaining_lines(
     number, at, done = 0, 0, 0
     for segment in segments:
         lines = segment.lines()
+        notes.place = lines.place
         for _, line in lines:
             if number == end:
                 return

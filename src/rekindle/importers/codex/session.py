@@ -106,7 +106,7 @@ class CodexSessionFiles:
         if self._thread_id is None:
             return [path]
         if self._thread_id not in self._home.threads:
-            raise FileNotFoundError(f"{path} is gone")
+            raise FileNotFoundError(f"{path} was removed")
         current = self._home.current(self._thread_id)
         others = [file for file in self._home.threads[self._thread_id] if file != current]
         return [file.path for file in (current, *reversed(others))]
@@ -125,7 +125,7 @@ class CodexSessionFiles:
             titles = branch_titles(session.incoming, branch.read_entries)
             yield session.branch(branch.read_entries, branch.stamp, titles=titles, origin=origin)
         left_out = len(current.outline.rollbacks) + len(self._paths) - 1 - limit
-        self._notes.skip("a branch is left out, because there are many", max(0, left_out))
+        self._notes.skip("a branch was left out, because there are too many", max(0, left_out))
 
     def _read_file(self, path: Path, section: str) -> _SessionFile:
         # The other lines can be used even if the first line is damaged.
@@ -247,7 +247,7 @@ def _inherited_segment(
         # Offsets are more reliable: some versions have used an ordinal twice.
         return CodexSegment(path=path, size=end, from_ordinal=own_start)
     if end is not None:
-        notes.skip("what a session begins with is shorter than it was")
+        notes.skip("the inherited history is shorter than before")
     before = base.end_ordinal_exclusive
     return CodexSegment(path=path, size=size, before_ordinal=before, from_ordinal=own_start)
 

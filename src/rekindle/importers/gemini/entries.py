@@ -139,7 +139,9 @@ class GeminiConverter:
             case kind if kind in _NOTICE_TYPES:
                 self._convert_notice(message, parts)
             case kind:
-                self._notes.skip(f"a message of unknown type: {kind}" if kind else "no type")
+                self._notes.skip(
+                    f"a message of unknown type: {kind}" if kind else "a record without a type"
+                )
         self._seen.add_message(message)
 
     def finish(self) -> None:

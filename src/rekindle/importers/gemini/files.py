@@ -49,6 +49,8 @@ class GeminiRecordReader:
         self._lines = LineReader(file.path, end=file.size)
         self.too_long = 0
         """The number of records that were skipped because of their length."""
+        self.too_long_place = ""
+        """The place of the first of them."""
         self.sha256 = ""
         """The checksum of the file, after all records were read."""
 
@@ -57,12 +59,17 @@ class GeminiRecordReader:
         """The offset up to which the file has been read."""
         return self._lines.offset
 
+    def place(self) -> str:
+        """Return the file and the number of the last line, for people."""
+        return self._lines.place()
+
     def records(self) -> Iterator[bytes]:
         """Yield each record as one line of JSON."""
         checksum, numbered = self._lines.with_checksum()
         lines = (line for _, line in numbered)
         yield from self._object_records(lines) if self._file.is_one_object else lines
         self.too_long += self._lines.too_long
+        self.too_long_place = self.too_long_place or self._lines.too_long_place
         self.sha256 = checksum.hexdigest
 
     def _object_records(self, lines: Iterator[bytes]) -> Iterator[bytes]:
@@ -95,6 +102,7 @@ class GeminiRecordReader:
                 parts.clear()
         if size > MAX_LINE_BYTES:
             self.too_long += 1
+            self.too_long_place = self.too_long_place or self.place()
         else:
             yield _compact(b" ".join(parts).rstrip(b"\r, "))
 

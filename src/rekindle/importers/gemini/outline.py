@@ -83,18 +83,21 @@ def read_outline(files: list[GeminiSourceFile], notes: ImportNotes) -> GeminiOut
     readers = [GeminiRecordReader(file) for file in files]
     builder = _OutlineBuilder(GeminiOutline(files))
     outline = builder.outline
-    is_bad = False
+    is_bad, bad_place = False, ""
     for number, record in enumerate(merge_records(readers)):
         if number % RECORDS_PER_REPORT == 0:
             notes.report_progress(sum(reader.offset for reader in readers) // 2)
-        notes.skip("a record is no JSON", is_bad)
+        notes.skip("a record is not JSON", is_bad, bad_place)
+        notes.place = readers[record.file].place
         is_bad = bool(record.line) and record.head is None
+        bad_place = notes.place() if is_bad else ""
         if len(files) > 1:
             outline.order.append(record.file)
         kind = NO_MESSAGE if record.head is None else builder.add(record.head, notes)
         outline.kinds.append(kind)
-    notes.skip("the last record is cut off", is_bad)
-    notes.skip("a record is too long", sum(reader.too_long for reader in readers))
+    notes.skip("the last record is incomplete", is_bad, bad_place)
+    for reader in readers:
+        notes.skip("a record is too long", reader.too_long, reader.too_long_place)
     outline.sha256 = _combined_checksum(readers)
     return outline
 

@@ -96,7 +96,7 @@ class GeminiSessionFiles:
             stamp = f"{tip} of {len(self._outline.files)}"
             yield session.branch(read_entries, stamp, titles=titles)
         left_out = len(self._branch_tips[limit:])
-        self._notes.skip("a branch is left out, because there are many", left_out)
+        self._notes.skip("a branch was left out, because there are too many", left_out)
 
     def _incoming(self, titles: dict[TitleSource, str]) -> IncomingSession:
         return IncomingSession(
@@ -135,6 +135,8 @@ class GeminiSessionFiles:
             builder, notes, self._entry_folder, partial(child_id, session_id)
         )
         readers = [GeminiRecordReader(file) for file in self._outline.files]
+        if len(readers) == 1:
+            notes.place = readers[0].place
         growing = self._growing_message(selected)
         for number, (message, is_listed) in enumerate(self._messages(readers, selected)):
             if number % RECORDS_PER_REPORT == 0:

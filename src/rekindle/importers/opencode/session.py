@@ -142,7 +142,7 @@ class OpenCodeSessionReader:
                 builder.is_provisional = True
             message = read_message(stored_message)
             if message is None:
-                notes.skip("a message is torn, or too large")
+                notes.skip("a message is incomplete or too large")
             else:
                 parts = reader.parts(stored_message, message, end_part)
                 for _ in converter.convert(message, parts):
@@ -204,7 +204,7 @@ class _PartReader:
             if part is not None:
                 yield part_id, part
             else:
-                self._notes.skip("a part of a message is torn, or too large")
+                self._notes.skip("a part of a message is incomplete or too large")
 
 
 def read(found: FoundSession, notes: ImportNotes) -> Iterator[SourceSession]:

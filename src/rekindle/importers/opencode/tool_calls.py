@@ -255,7 +255,7 @@ def file_block(file: OpenCodePart | OpenCodeAttachment, notes: ImportNotes) -> J
         return {"type": "resource_link", "uri": url, "name": name, **mime_type}
     head = _DATA_URL.match(encoded)
     if head is None or len(encoded) > _MAX_FILE_BYTES or not head[2].endswith(b";base64"):
-        notes.skip("a file is too large, or not written as others are")
+        notes.skip("a file is too large, or has an unknown format")
         return text_block(f"[file: {name}]")
     mime = head[1].decode("utf-8", "replace") or file.mime
     data = encoded[head.end() : -1]

@@ -4,17 +4,19 @@ from typing import Any
 
 from rekindle.acp import methods
 from rekindle.jsonvalue import as_object, as_str
-from rekindle.model import Opened
+from rekindle.model import Change, Opened, Titled
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
     AgentReply,
     CallAgent,
     EraseSession,
+    GetSession,
     LookupIds,
     RecordChanges,
     Refusal,
     SubFlow,
 )
+from rekindle.proxy.handlers.placeholders import marks_of, placeholder_changes
 from rekindle.proxy.handlers.restore import (
     RESTORE_TIMEOUT_US,
     acquire_lease,
@@ -36,14 +38,18 @@ def adopt(conn: ConnectionState, method: str, session_id: str, setup: dict[str, 
     means = methods.LOAD if capabilities.offers(methods.LOAD) else methods.RESUME
     if not capabilities.offers(means):
         raise unknown_session(session_id)
+    marks: list[Change] = []
     if known:
+        marks = marks_of((yield GetSession(session_id)), conn.at_us)
         # The record is incomplete, or a sub-agent's. It is no history to build on.
         yield from acquire_lease(conn, session_id, may_take_over=conn.settings.may_take_over)
         yield EraseSession(session_id)
-    yield RecordChanges([Opened(session_id=session_id, at_us=conn.at_us)])
+    yield RecordChanges([Opened(session_id=session_id, at_us=conn.at_us), *marks])
     yield from acquire_lease(conn, session_id)
     live = conn.bind(session_id, session_id)
     live.setup = setup
+    if any(isinstance(mark, Titled) for mark in marks):
+        live.title.lock()
     is_load = method == methods.LOAD
     live.updates.expect_replay(UpdatePolicy.FORWARD if is_load else UpdatePolicy.RECORD_ONLY)
     live.memory.advance("adopt")
@@ -52,6 +58,8 @@ def adopt(conn: ConnectionState, method: str, session_id: str, setup: dict[str, 
     except Refusal:
         conn.drop(session_id)
         yield EraseSession(session_id)
+        if marks:
+            yield RecordChanges(placeholder_changes(conn, session_id, marks))
         raise
     finally:
         live.memory.advance("adopted")
@@ -69,9 +77,9 @@ def _open_at_agent(conn: ConnectionState, live: LiveSession, means: str) -> SubF
     refuse_if_login_required(reply)
     if not conn.agent.is_running:
         raise refusal_of(reply, "open the session")
-    if not reply.is_success or names_another_session(reply, live.id):
+    if reply.error is not None or names_another_session(reply, live.id):
         # Agents have many ways to report an unknown session.
-        raise unknown_session(live.id, "" if reply.is_success else _reason(reply))
+        raise unknown_session(live.id, "" if reply.error is None else _reason(reply))
     if replays:
         has_replayed: bool = yield from wait_for_replay(live, 0)
         if not has_replayed and not (yield from is_listed(conn, live)):

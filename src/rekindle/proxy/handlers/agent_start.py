@@ -54,7 +54,7 @@ def _start(agent: AgentState) -> SubFlow:
     if reason is not None:
         agent.deaths += 1
         details = agent.last_exit and agent.last_exit.details
-        raise Refusal(INTERNAL_ERROR, f"the agent could not be started again: {reason}", details)
+        raise Refusal(INTERNAL_ERROR, f"cannot restart the agent: {reason}", details)
     agent.advance("started")
 
 
@@ -63,7 +63,7 @@ def _initialize(agent: AgentState) -> SubFlow:
     refusals: list[Refusal] = []
     for params in list(agent.initialize_params):
         reply: AgentReply = yield CallAgent(methods.INITIALIZE, params, _INITIALIZE_TIMEOUT_US)
-        if reply.is_success:
+        if reply.error is None:
             agent.initialize_params.sort(key=lambda it: it is not params)
             return reply.result
         refusals.append(refusal_of(reply, "initialize"))

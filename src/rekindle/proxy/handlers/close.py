@@ -1,4 +1,7 @@
-"""`session/close` and `session/delete`: end the turn, free the session, keep the record."""
+"""`session/close` and `session/delete`: end the turn, free the session, keep the record.
+
+A session that was never used has no record worth keeping: closing forgets it.
+"""
 
 from rekindle.acp import methods
 from rekindle.model import UNKNOWN_TO_AGENT, AgentIdentity, Change, Deleted, Opened, Session
@@ -16,20 +19,23 @@ from rekindle.proxy.flow import (
     SubFlow,
     WaitForTurnEnd,
 )
+from rekindle.proxy.handlers.forget import forget_if_unused
 from rekindle.proxy.handlers.restore import belongs_to_agent
 from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.validation import read_session_id
 
 _CANCEL_TIMEOUT_US = 10_000_000
-_AGENT_TIMEOUT_US = 10_000_000
+AGENT_TIMEOUT_US = 10_000_000
 
 
 def close(conn: ConnectionState, request: ClientRequest) -> Flow:
-    """Cancel the turn, have the agent free the session, and keep the record."""
+    """Cancel the turn, have the agent free the session, and keep the record of a used one."""
     session_id = read_session_id(methods.CLOSE, request.params)
     live = conn.sessions.get_open(session_id)
     if live is not None:
-        yield from _close(conn, live)
+        yield from close_session(conn, live)
+        if not (yield from forget_if_unused(conn, live)):
+            yield ReleaseLease(live.id)
     return {}
 
 
@@ -40,7 +46,8 @@ def delete(conn: ConnectionState, request: ClientRequest) -> Flow:
     session: Session | None = yield GetSession(session_id)
     live = conn.sessions.get_open(session_id)
     if live is not None:
-        yield from _close(conn, live)
+        yield from close_session(conn, live)
+        yield ReleaseLease(live.id)
     changes: list[Change] = [Deleted(session_id=session_id, at_us=conn.at_us)]
     if session is None and capabilities.offers(methods.LIST):
         # The agent may go on listing it, so the record remembers the deletion.
@@ -49,7 +56,7 @@ def delete(conn: ConnectionState, request: ClientRequest) -> Flow:
     agent_id = session.agent_session_id if session else session_id
     is_agents = agent_id != UNKNOWN_TO_AGENT and not _is_another_agents(conn, session)
     if conn.agent.is_running and capabilities.offers(methods.DELETE) and is_agents:
-        yield CallAgent(methods.DELETE, {"sessionId": agent_id}, _AGENT_TIMEOUT_US)
+        yield CallAgent(methods.DELETE, {"sessionId": agent_id}, AGENT_TIMEOUT_US)
     return {}
 
 
@@ -59,20 +66,28 @@ def _is_another_agents(conn: ConnectionState, session: Session | None) -> bool:
     return session is not None and is_known and not belongs_to_agent(conn, session)
 
 
-def _close(conn: ConnectionState, live: LiveSession) -> SubFlow:
-    yield DropQueuedPrompts(live.id)
-    if conn.has_turn(live.id):
-        yield CancelTurn(live.id)
-        yield WaitForTurnEnd(live.id, _CANCEL_TIMEOUT_US)
-        yield AnswerOpenPrompts(live.id)
+def close_session(conn: ConnectionState, live: LiveSession) -> SubFlow:
+    """Cancel the turn of a session, and have the agent free it. Its lease stays."""
+    yield from end_turn(conn, live)
     if live.memory.is_missing:
         conn.drop(live.id)
     elif conn.agent.capabilities.offers(methods.CLOSE):
-        yield CallAgent(methods.CLOSE, {"sessionId": live.agent_id}, _AGENT_TIMEOUT_US)
+        yield CallAgent(methods.CLOSE, {"sessionId": live.agent_id}, AGENT_TIMEOUT_US)
         conn.drop(live.id)
         # After the response the client must receive nothing more about the session.
         conn.sessions.abandon(live.agent_id)
     else:
         # The agent keeps the session: its updates are ignored, and it must not load it twice.
         live.is_closed = True
-    yield ReleaseLease(live.id)
+
+
+def end_turn(conn: ConnectionState, live: LiveSession) -> SubFlow:
+    """Cancel the turn of a session, and its queued prompts; return whether the agent obeyed."""
+    yield DropQueuedPrompts(live.id)
+    if not conn.has_turn(live.id):
+        return True
+    yield CancelTurn(live.id)
+    yield WaitForTurnEnd(live.id, _CANCEL_TIMEOUT_US)
+    has_ended = not conn.has_turn(live.id)
+    yield AnswerOpenPrompts(live.id)
+    return has_ended

@@ -26,6 +26,7 @@ from rekindle.proxy.flow import (
     LoadTranscript,
     RecordChanges,
     ReleaseLease,
+    ReportToUser,
     SubFlow,
 )
 from rekindle.proxy.handlers.adopt import adopt
@@ -45,6 +46,7 @@ from rekindle.proxy.handlers.restore import (
     handover_forbidden,
 )
 from rekindle.proxy.journal import opening_changes, recorded_response
+from rekindle.proxy.system_prompt import PromptSource, check_system_prompt
 from rekindle.proxy.translation import opening_for_client, setup_for_agent
 from rekindle.proxy.validation import (
     deleted_session,
@@ -63,18 +65,25 @@ def fork(conn: ConnectionState, request: ClientRequest) -> Flow:
     session_id = read_session_id(methods.FORK, request.params)
     setup = read_setup(methods.FORK, request.params)
     yield from ensure_agent(conn)
+    check_system_prompt(conn, methods.FORK, setup)
     session: Session = yield from _parent(conn, session_id, setup)
     transcript: Transcript = yield LoadTranscript(session_id)
     until = _last_seq(request.params, transcript, session)
     is_whole = until == session.last_seq
+    parent = conn.sessions.get(session_id)
+    earlier = {} if parent is None else parent.setup
+    prompts = PromptSource(conn, earlier, transcript.system_prompt)
     with conn.naming_session():
-        how, agent_id, answer = yield from _fork_at_agent(conn, session, setup, is_whole=is_whole)
+        how, agent_id, answer = yield from _fork_at_agent(
+            conn, session, setup, prompts, is_whole=is_whole
+        )
         fork_id: str = yield from unique_session_id(conn, agent_id)
         live = conn.bind(fork_id, agent_id)
-    live.setup = setup
+    is_native = how is Restored.NATIVE
+    live.setup = prompts.native_setup(setup) if is_native else prompts.new_setup(setup)
+    problem = None if is_native else prompts.problem(setup)
     live.updates.discard_history()
     changes = fork_changes(fork_id, conn.at_us, session, transcript, until)
-    parent = conn.sessions.get(session_id)
     live.handover.require(
         history=how is Restored.HANDOVER and _count_turns(transcript, until) > 0,
         # The agent lacks the same turns in both.
@@ -83,7 +92,9 @@ def fork(conn: ConnectionState, request: ClientRequest) -> Flow:
     if live.handover.is_history_due:
         # The agent would name the fork after the handover.
         live.title.lock()
-    restored = RestoreResult(how, answer, transcript)
+    if problem is not None:
+        yield ReportToUser(problem)
+    restored = RestoreResult(how, answer, transcript, lacks_system_prompt=problem is not None)
     result = {"sessionId": fork_id, **opening_result(restored)}
     opening = opening_changes(conn, live, methods.FORK, recorded_response(result))
     yield RecordChanges([*changes, *opening])
@@ -110,16 +121,16 @@ def _parent(conn: ConnectionState, session_id: str, setup: Json) -> SubFlow:
 
 
 def _fork_at_agent(
-    conn: ConnectionState, session: Session, setup: Json, *, is_whole: bool
+    conn: ConnectionState, session: Session, setup: Json, prompts: PromptSource, *, is_whole: bool
 ) -> SubFlow:
     """Have the agent create the fork; return how it knows the history, its id and the result."""
     if is_whole:
-        agent_id, answer = yield from _fork_natively(conn, session, setup)
+        agent_id, answer = yield from _fork_natively(conn, session, prompts.native_setup(setup))
         if agent_id is not None:
             return Restored.NATIVE, agent_id, answer
     if not conn.settings.may_hand_over:
         raise handover_forbidden(session.id)
-    agent_id, answer = yield from create_agent_session(conn, setup)
+    agent_id, answer = yield from create_agent_session(conn, prompts.new_setup(setup))
     return Restored.HANDOVER, agent_id, answer
 
 
@@ -141,7 +152,7 @@ def _fork_natively(conn: ConnectionState, session: Session, setup: Json) -> SubF
     }
     reply: AgentReply = yield CallAgent(methods.FORK, params, RESTORE_TIMEOUT_US)
     named = as_str(as_object(reply.result).get("sessionId"))
-    is_another = reply.is_success and named != session.agent_session_id
+    is_another = reply.error is None and named != session.agent_session_id
     return (named if is_another else None), as_object(reply.result)
 
 
@@ -156,7 +167,10 @@ def _last_seq(params: Json, transcript: Transcript, session: Session) -> int:
             later = [other.seq for other in items[index + 1 :]]
             return min(later) - 1 if later else session.last_seq
     raise invalid(
-        methods.FORK, "_meta.rekindle.messageId", wanted, "must be a message of the session"
+        methods.FORK,
+        "_meta.rekindle.messageId",
+        wanted,
+        "must be the id of a message in the session",
     )
 
 

@@ -42,14 +42,16 @@ def initialize(conn: ConnectionState, request: ClientRequest) -> Flow:
     is_change = is_agreed or version != conn.client.protocol
     if is_change and (conn.unnamed_sessions or conn.sessions):
         # The open sessions depend on the versions that were agreed on before.
-        raise Refusal(INVALID_REQUEST, "initialize: this connection has sessions open already")
+        raise Refusal(
+            INVALID_REQUEST, "initialize: this connection has open sessions; use a new connection"
+        )
     _note_client(conn, params, version)
     yield from ensure_agent(conn)
     conn.agent.begin_initialize()
     try:
         reply: AgentReply = yield from _initialize_agent(conn, request)
         result = as_object(reply.result)
-        if not reply.is_success or (not result and reply.result != {}):
+        if reply.error is not None or (not result and reply.result != {}):
             if reply.line:
                 return reply.line
             raise refusal_of(reply, "initialize")
@@ -62,19 +64,21 @@ def initialize(conn: ConnectionState, request: ClientRequest) -> Flow:
 def _note_client(conn: ConnectionState, params: dict[str, Any], version: int) -> None:
     client = conn.client
     client.protocol = version
-    session = as_object(as_object(params.get("clientCapabilities")).get("session"))
+    capabilities = as_object(params.get("clientCapabilities"))
+    session = as_object(capabilities.get("session"))
     options = as_object(session.get("configOptions"))
     client.takes_booleans = options.get("boolean") is not None
+    client.takes_subagents = version > 1 or capabilities.get("subagents") is not None
     client.wants_seq = rekindle_meta(as_object(params.get("capabilities"))).get("seq") is True
 
 
 def _requested_version(params: dict[str, Any]) -> int:
     version = params.get("protocolVersion", 1)
     if not isinstance(version, int) or isinstance(version, bool):
-        raise invalid(methods.INITIALIZE, "protocolVersion", version, "must be a whole number")
+        raise invalid(methods.INITIALIZE, "protocolVersion", version, "must be an integer")
     if version < min(SUPPORTED):
         data = {"requested": version, "supported": list(SUPPORTED)}
-        raise Refusal(UNSUPPORTED_VERSION, f"there is no version {version} of the protocol", data)
+        raise Refusal(UNSUPPORTED_VERSION, f"protocol version {version} does not exist", data)
     return min(version, max(SUPPORTED))
 
 
@@ -87,10 +91,10 @@ def _initialize_agent(conn: ConnectionState, request: ClientRequest) -> SubFlow:
     other = request_to_v1(params) if conn.client.protocol > 1 else request_to_v2(params)
     agent.initialize_params = [params, other]
     reply: AgentReply = yield ForwardRequest(methods.INITIALIZE, line)
-    if reply.is_success or not may_accept_other_version(agent, asked, reply):
+    if reply.error is None or not may_accept_other_version(agent, asked, reply):
         return reply
     second: AgentReply = yield CallAgent(methods.INITIALIZE, other)
-    if second.is_success:
+    if second.error is None:
         agent.initialize_params = [other, params]
         # The line has the id of the engine's own request.
         return AgentReply(result=second.result)

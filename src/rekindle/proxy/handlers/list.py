@@ -1,10 +1,11 @@
 """`session/list`: the recorded sessions and the agent's own sessions, each once.
 
 Pages follow the key (last use, id), newest first. So no session is repeated or skipped when others
-are written between two pages. A session that was never prompted is not listed. The agent's own
-list has a time limit; an agent that is slow or fails does not fail the request, but the result and
-a report to the user name the failure. A title that the agent gives only in its list is recorded; it
-does not replace a title that the agent has given before.
+are written between two pages. A session that was never prompted is not listed. The agent's copy of
+a forgotten session is not listed until it is used without Rekindle. The agent's own list has a time
+limit; an agent that is slow or fails does not fail the request, but the result and a report to the
+user name the failure. A title that the agent gives only in its list is recorded; it does not
+replace a title that the agent has given before.
 """
 
 import base64
@@ -16,20 +17,27 @@ from msgspec.structs import replace
 
 from rekindle.acp import methods
 from rekindle.jsonvalue import as_array, as_object, as_str, decode, encode
-from rekindle.model import Change, Page, Session, Titled, TitleSource
+from rekindle.model import Change, Session, Titled, TitleSource
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
+    NO_RESPONSE,
     AgentReply,
     CallAgent,
     ClientRequest,
     Flow,
+    GetForgottenIds,
     GetSession,
-    ListSessions,
     LookupIds,
     RecordChanges,
     ReportToUser,
     SubFlow,
 )
+from rekindle.proxy.handlers.archive_filter import (
+    adopt_archive_states,
+    read_archive_filter,
+    read_page,
+)
+from rekindle.proxy.handlers.placeholders import find_placeholders
 from rekindle.proxy.handlers.restore import (
     belongs_to_agent,
     can_restore_natively,
@@ -47,7 +55,9 @@ _AGENT_TIMEOUT_US = 2_000_000
 _MAX_AGENT_PAGES = 20
 _MAX_TIME_US = 2**63 - 1
 _CLOCK_TOLERANCE_US = 60_000_000
-_LIST_FAILED = "session/list of the agent failed; sessions that only the agent has may be missing"
+_LIST_FAILED = (
+    "the agent could not list its sessions; sessions that only the agent has may be missing"
+)
 
 _SUB_AGENT_FIELDS = (
     "parentSessionId",
@@ -83,14 +93,17 @@ def list_sessions(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Answer `session/list`."""
     cwd = _folder(request.params)
     before = _position(request.params.get("cursor"))
-    page = Page(cwd=cwd, before=before, limit=PAGE_SIZE + 1, prompted=True)
-    recorded: list[Session] = yield ListSessions(page)
+    wanted = read_archive_filter(request.params)
+    recorded: list[Session] = yield from read_page(cwd, before, PAGE_SIZE + 1, wanted)
     agents = AgentList()
     if conn.agent.is_running and conn.agent.capabilities.offers(methods.LIST):
-        agents = yield from _ask_agent(conn, cwd)
+        agents = yield from ask_agent(conn, cwd)
+        if (yield from adopt_archive_states(conn, agents.infos)):
+            recorded = yield from read_page(cwd, before, PAGE_SIZE + 1, wanted)
         recorded = yield from _adopt_titles(conn, recorded, agents)
     listed = [describe(session, conn, agents) for session in recorded]
     others: list[ListedSession] = yield from _only_at_agent(conn, agents, cwd)
+    others = [item for item in others if wanted.selects(is_archived=item.info["archived"])]
     listed += [item for item in others if before is None or item.key < before]
     listed.sort(key=lambda item: item.key, reverse=True)
     shown = listed[:PAGE_SIZE]
@@ -118,6 +131,7 @@ def describe(session: Session, conn: ConnectionState, agents: AgentList) -> List
         "cwd": session.cwd,
         **({"title": session.title} if session.title is not None else {}),
         "updatedAt": iso(session.updated_us),
+        "archived": session.archived_us is not None,
         "_meta": {"rekindle": meta},
     }
     if session.directories:
@@ -156,7 +170,7 @@ def _position(cursor: object) -> PageKey | None:
         case int(), str() if abs(at_us) <= _MAX_TIME_US and as_str(session_id) == session_id:
             return at_us, session_id
         case _:
-            raise invalid(methods.LIST, "cursor", cursor, "is not one that Rekindle has given")
+            raise invalid(methods.LIST, "cursor", cursor, "is not a cursor from Rekindle")
 
 
 def _folder(params: dict[str, Any]) -> str | None:
@@ -170,11 +184,13 @@ def _folder(params: dict[str, Any]) -> str | None:
 # -- the agent's own list -------------------------------------------------------------------------
 
 
-def _ask_agent(conn: ConnectionState, cwd: str | None) -> SubFlow:
+def ask_agent(conn: ConnectionState, cwd: str | None) -> SubFlow:
     """Return the agent's own list, all its pages."""
     until_us = conn.at_us + _AGENT_TIMEOUT_US
     infos: dict[str, dict[str, Any]] = {}
     params: dict[str, Any] = {} if cwd is None else {"cwd": cwd}
+    if conn.agent.capabilities.offers(methods.ARCHIVE):
+        params["archived"] = "include"
     for _ in range(_MAX_AGENT_PAGES):
         reply: AgentReply = yield CallAgent(methods.LIST, params, until_us - conn.at_us)
         result = as_object(reply.result)
@@ -183,7 +199,7 @@ def _ask_agent(conn: ConnectionState, cwd: str | None) -> SubFlow:
             session_id = as_str(info.get("sessionId"))
             if session_id is not None:
                 infos.setdefault(session_id, info)
-        if not reply.is_success or not isinstance(sessions, list):
+        if reply.error is not None or not isinstance(sessions, list):
             return AgentList(infos, error=_list_error(reply))
         cursor = as_str(result.get("nextCursor"))
         if cursor is None:
@@ -196,11 +212,11 @@ def _ask_agent(conn: ConnectionState, cwd: str | None) -> SubFlow:
 
 def _list_error(reply: AgentReply) -> dict[str, Any]:
     """Return the error of a list that failed."""
-    if reply.is_timed_out:
-        return {"message": f"no answer within {_AGENT_TIMEOUT_US // 1_000_000} s"}
+    if reply.error is NO_RESPONSE:
+        return {"message": f"no response within {_AGENT_TIMEOUT_US // 1_000_000} s"}
     if reply.error is None:
-        return {"message": "the answer has no list of sessions"}
-    message = as_str(reply.error.get("message")) or "the agent gives no reason"
+        return {"message": "the response has no list of sessions"}
+    message = as_str(reply.error.get("message")) or "the agent gave no reason"
     return {"code": reply.error.get("code"), "message": message}
 
 
@@ -244,19 +260,43 @@ def _only_at_agent(conn: ConnectionState, agents: AgentList, cwd: str | None) ->
     """Return the sessions of the agent's list that the record does not have."""
     found: dict[str, ListedSession] = {}
     for info in agents.infos.values():
-        item = _listed_by_agent(info)
+        item = listed_by_agent(info)
         if item is not None and cwd in {None, normalize_folder(str(info["cwd"]))}:
             found[item.key[1]] = item
     if not found:
         return []
-    known: set[str] = yield LookupIds(tuple(found))
+    known: set[str] = yield LookupIds(tuple(found), recorded_only=True)
+    placeholders: dict[str, Session] = yield from find_placeholders(found)
+    found |= {id_: _with_marks(found[id_], placeholders[id_]) for id_ in placeholders}
     shown = found.keys() - known
+    forgotten: dict[str, int] = yield GetForgottenIds(tuple(shown))
+    shown -= {it for it, at_us in forgotten.items() if not _was_used_since(found[it], at_us)}
+    shown |= placeholders.keys()
     offers = conn.agent.capabilities.offers
     if conn.agent.capabilities.protocol == 1 and not offers(methods.LOAD):
         for session_id in known:
             if (yield from _has_unrecorded_history(session_id, found[session_id])):
                 shown.add(session_id)
     return [item for session_id, item in found.items() if session_id in shown]
+
+
+def _was_used_since(item: ListedSession, forgotten_us: int) -> bool:
+    """Return whether a session that was forgotten as unused was used without Rekindle since.
+
+    The agent's list shows it by a later time, or by a title that describes the session.
+    """
+    is_later = item.key[0] > forgotten_us + _CLOCK_TOLERANCE_US
+    return is_later or title_from_agent(item.info.get("title")) is not None
+
+
+def _with_marks(item: ListedSession, placeholder: Session) -> ListedSession:
+    """Return a session of the agent with the user's title and archive mark."""
+    marks: dict[str, Any] = {}
+    if placeholder.title_source is TitleSource.USER:
+        marks["title"] = placeholder.title
+    if placeholder.archived_us is not None:
+        marks["archived"] = True
+    return ListedSession(item.key, {**item.info, **marks})
 
 
 def _has_unrecorded_history(session_id: str, item: ListedSession) -> SubFlow:
@@ -268,10 +308,14 @@ def _has_unrecorded_history(session_id: str, item: ListedSession) -> SubFlow:
     session: Session | None = yield GetSession(session_id)
     if session is None or session.turns > 0 or session.deleted_us is not None:
         return False
+    if session.archived_us is not None:
+        # The record lists it itself.
+        return False
     return 0 < item.key[0] < session.created_us - _CLOCK_TOLERANCE_US
 
 
-def _listed_by_agent(info: dict[str, Any]) -> ListedSession | None:
+def listed_by_agent(info: dict[str, Any]) -> ListedSession | None:
+    """Describe a session of the agent's list; None if it is not listed."""
     session_id, cwd = as_str(info.get("sessionId")), as_str(info.get("cwd"))
     if session_id is None or cwd is None or _is_sub_agents(info):
         return None
@@ -281,7 +325,8 @@ def _listed_by_agent(info: dict[str, Any]) -> ListedSession | None:
     if is_preface_title(as_str(info.get("title")) or ""):
         del shown["title"]
     meta = {**as_object(info.get("_meta")), "rekindle": {"isRecorded": False}}
-    return ListedSession((at_us, session_id), {**shown, "_meta": meta})
+    archived = info.get("archived") is True
+    return ListedSession((at_us, session_id), {**shown, "archived": archived, "_meta": meta})
 
 
 def _is_sub_agents(info: dict[str, Any]) -> bool:

@@ -3,6 +3,8 @@
 A recorded session is always replayed from the record, whatever the agent itself replays.
 """
 
+from collections.abc import Iterable, Iterator
+
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import INVALID_PARAMS, update_line
 from rekindle.jsonvalue import Json, as_array, as_object, as_str, decode_object, encode
@@ -30,6 +32,7 @@ from rekindle.proxy.handlers.agent_start import ensure_agent
 from rekindle.proxy.handlers.replay_cursor import refusing_bad_cursors
 from rekindle.proxy.handlers.restore import Restored, RestoreResult, acquire_lease, restore
 from rekindle.proxy.journal import opening_changes, recorded_response, response_entry
+from rekindle.proxy.system_prompt import check_system_prompt, reused_setup
 from rekindle.proxy.translation import opening_for_client, setup_for_agent
 from rekindle.proxy.validation import (
     deleted_session,
@@ -38,8 +41,10 @@ from rekindle.proxy.validation import (
     refusal_of,
     unknown_session,
 )
+from rekindle.transcript.model import TranscriptTurn
 from rekindle.transcript.reducer import Transcript
-from rekindle.transcript.replay_cursor import check_cursor, select_turns
+from rekindle.transcript.replay_cursor import check_cursor, select_turns, truncation_since
+from rekindle.transcript.replay_subagents import with_subagents, without_subagents
 from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
 
@@ -50,6 +55,7 @@ def new(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Have the agent create a session, and give it an id that no other session has."""
     setup = read_setup(methods.NEW, request.params)
     yield from ensure_agent(conn)
+    check_system_prompt(conn, methods.NEW, setup)
     params, line = setup_for_agent(conn, methods.NEW, setup), request.line
     if params != request.params:
         line = encode({**(decode_object(line) or {}), "params": params})
@@ -60,14 +66,14 @@ def new(conn: ConnectionState, request: ClientRequest) -> Flow:
         if agent_id is None:
             if reply.line:
                 return reply.line
-            raise refusal_of(reply, "make a session")
+            raise refusal_of(reply, "create a session")
         session_id: str = yield from unique_session_id(conn, agent_id)
         live = conn.bind(session_id, agent_id)
     live.setup = setup
     named = {**result, "sessionId": session_id}
     yield RecordChanges(opening_changes(conn, live, methods.NEW, recorded_response(named)))
     yield AcquireLease(session_id)
-    if session_id == agent_id and not conn.is_translating:
+    if session_id == agent_id and not (conn.is_translating or conn.settings.agents):
         return reply.line
     return opening_for_client(conn, live, named)
 
@@ -83,13 +89,15 @@ def load(conn: ConnectionState, request: ClientRequest) -> Flow:
             is_running=conn.has_turn(session.id),
             with_booleans=conn.client.takes_booleans or not conn.is_translating,
         )
-        yield SendToClient(update_line(session.id, update) for update in updates)
+        yield SendToClient(_replay_lines(conn, session.id, updates, transcript.turns))
+        _announce_subagents(conn, session.id)
     return _for_client(conn, request, result)
 
 
 def resume(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Restore a session without a replay, for a version 1 client."""
     _, result, _ = yield from _open(conn, methods.RESUME, request.params)
+    _announce_subagents(conn, str(request.params["sessionId"]))
     return _for_client(conn, request, result)
 
 
@@ -116,14 +124,38 @@ def resume_v2(conn: ConnectionState, request: ClientRequest) -> Flow:
                 yield from _let_go(conn, session_id)
             raise
         title = session.title if session is not None else None
+        truncation = truncation_since(cursor, transcript)
+        if truncation is not None:
+            yield SendToClient([update_line(session_id, truncation)])
         updates = replay_v2(turns, transcript, title=title, is_running=is_running)
-        yield SendToClient(update_line(session_id, update) for update in updates)
+        yield SendToClient(_replay_lines(conn, session_id, updates, turns))
     yield FlushHeld(session_id)
-    state = {"sessionUpdate": "state_update", "state": _state(conn, session_id)}
+    _announce_subagents(conn, session_id)
+    state = {"sessionUpdate": "state_update", "state": session_state(conn, session_id)}
     yield SendToClient([update_line(session_id, state)])
     meta = result["_meta"]
     ours = {**meta["rekindle"], "seq": transcript.last_seq + 1}
     return {**_for_client(conn, request, result), "_meta": {**meta, "rekindle": ours}}
+
+
+def _replay_lines(
+    conn: ConnectionState, session_id: str, updates: Iterable[Json], turns: list[TranscriptTurn]
+) -> Iterator[bytes]:
+    """Yield the lines of a replay, with those of sub-agents if the client knows these."""
+    client = conn.client
+    if client.takes_subagents:
+        running = {it.id for it in conn.subagents.of(session_id) if it.is_working}
+        replay = with_subagents(session_id, updates, turns, client.protocol, running=running)
+    else:
+        replay = without_subagents(session_id, updates)
+    return (update_line(own_id, update) for own_id, update in replay)
+
+
+def _announce_subagents(conn: ConnectionState, session_id: str) -> None:
+    """Let the announcements of the sub-agents that the agent still has follow the response."""
+    is_v2 = conn.client.protocol > 1 and not conn.is_translating
+    for line in conn.subagents.announcements(session_id, with_states=is_v2):
+        conn.queues.hold(session_id, line)
 
 
 # -- opening ----------------------------------------------------------------------------------
@@ -137,6 +169,7 @@ def _open(conn: ConnectionState, method: str, params: Json) -> SubFlow:
     session_id = read_session_id(method, params)
     setup = read_setup(method, params)
     yield from ensure_agent(conn)
+    check_system_prompt(conn, method, setup)
     session: Session | None = yield from _usable_session(conn, method, session_id, setup)
     if session is None:
         reply: AgentReply = yield from adopt(conn, method, session_id, setup)
@@ -192,7 +225,7 @@ def _restore_or_reuse(
     setup = {**setup, "cwd": session.cwd}
     live = conn.sessions.get(session.id)
     if live is not None and not live.memory.is_missing:
-        live.setup, live.is_closed = setup, False
+        live.setup, live.is_closed = reused_setup(live, setup), False
         return RestoreResult(Restored.LIVE, {}, (yield LoadTranscript(session.id)))
     return (yield from restore(conn, session, setup, is_load=is_load))
 
@@ -222,11 +255,11 @@ def unique_session_id(conn: ConnectionState, agent_id: str) -> SubFlow:
 
 def check_has_folder(session: Session) -> None:
     """Refuse a session that was imported without its folder: no agent knows it."""
-    if session.cwd is None and session.is_imported:
+    if session.cwd is None and (session.is_imported or session.is_subagent):
         reason = (
-            f"it is that of a sub-agent; `rekindle show {session.id}` shows it"
-            if session.parent_id is not None
-            else f"nobody knows its folder; `rekindle relocate {session.id} DIR` says which it is"
+            f"it belongs to a sub-agent; `rekindle show {session.id}` shows it"
+            if session.is_subagent
+            else f"its folder is unknown; set it with `rekindle relocate {session.id} DIR`"
         )
         raise unknown_session(session.id, reason)
 
@@ -238,7 +271,7 @@ def check_same_folder(method: str, session: Session, setup: Json) -> SubFlow:
         raise Refusal(
             INVALID_PARAMS,
             f"{method}: cwd is {setup['cwd']}, but this session belongs to {session.cwd}; if the "
-            "folder was moved, `rekindle relocate` tells Rekindle so",
+            f"folder was moved, run `rekindle relocate {session.id} DIR`",
             {"field": "cwd", "value": setup["cwd"], "expected": session.cwd},
         )
 
@@ -261,6 +294,8 @@ def opening_result(restored: RestoreResult) -> Json:
     ours: Json = {"restored": restored.how.value}
     if restored.missing_turns:
         ours["missingTurns"] = restored.missing_turns
+    if restored.lacks_system_prompt:
+        ours["systemPromptApplied"] = False
     meta = {**as_object(answer.get("_meta")), "rekindle": ours}
     return {**known, **given, "_meta": meta}
 
@@ -270,7 +305,8 @@ def _for_client(conn: ConnectionState, request: ClientRequest, result: Json) -> 
     return result if live is None else opening_for_client(conn, live, result)
 
 
-def _state(conn: ConnectionState, session_id: str) -> str:
+def session_state(conn: ConnectionState, session_id: str) -> str:
+    """Return the state of an open session, as version 2 names it."""
     if conn.requests.is_user_asked(session_id):
         return "requires_action"
     return "running" if conn.has_turn(session_id) else "idle"

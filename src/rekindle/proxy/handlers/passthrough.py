@@ -26,5 +26,9 @@ def forward_to_session(conn: ConnectionState, request: ClientRequest) -> Flow:
 def refuse(_: ConnectionState, request: ClientRequest) -> Flow:
     """Refuse a method that the client's protocol version does not have."""
     method = request.method
-    raise Refusal(METHOD_NOT_FOUND, f"there is no method {method} here", {"method": method})
+    raise Refusal(
+        METHOD_NOT_FOUND,
+        f"the method {method} does not exist in this protocol version",
+        {"method": method},
+    )
     yield  # Makes this function a generator.

@@ -12,7 +12,7 @@ from rekindle.acp.jsonrpc import (
 )
 from rekindle.acp.translate.config import mode_option
 from rekindle.jsonvalue import Json, as_array, as_object, as_str, encode
-from rekindle.model import Kind, Opened, Session
+from rekindle.model import UNKNOWN_TO_AGENT, Kind, Opened, Session
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
     ClientRequest,
@@ -28,7 +28,7 @@ from rekindle.proxy.flow import (
 )
 from rekindle.proxy.handlers.agent_start import ensure_agent
 from rekindle.proxy.handlers.restore import RestoreResult, acquire_lease, restore
-from rekindle.proxy.journal import agent_entry, prompt_blocks
+from rekindle.proxy.journal import agent_entry, opened_change, prompt_blocks
 from rekindle.proxy.live_session import LiveSession, SuffixedIds
 from rekindle.proxy.outbox import RUNNING
 from rekindle.proxy.translation import translator_to_v2, update_for_client
@@ -48,7 +48,7 @@ def prompt(conn: ConnectionState, request: ClientRequest) -> Flow:
     # Only now: a restarted agent may use another version than before.
     is_answered_here = conn.client.protocol > 1 and conn.is_translating
     if is_answered_here:
-        _check_blocks(request.params.get("prompt"))
+        check_blocks(methods.PROMPT, "prompt", request.params.get("prompt"))
     blocks = as_array(request.params.get("prompt"))
     is_handover = live.handover.is_history_due
     preface: Json | None = None
@@ -78,7 +78,9 @@ def open_session(conn: ConnectionState, session_id: str) -> LiveSession:
     """Return a session that the client has opened. Raises Refusal."""
     live = conn.sessions.get_open(session_id)
     if live is None:
-        raise unknown_session(session_id, "it is not open here; load or resume it first")
+        raise unknown_session(
+            session_id, "it is not open on this connection; load or resume it first"
+        )
     return live
 
 
@@ -116,10 +118,18 @@ def restore_if_missing(conn: ConnectionState, live: LiveSession) -> SubFlow:
     if session is not None and session.deleted_us is not None:
         conn.drop(live.id)
         raise deleted_session(live.id)
+    if session is None and not live.memory.is_missing:
+        # Another process has forgotten it: it was unused, and its lease was lost.
+        yield RecordChanges([opened_change(conn, live)])
+        yield from acquire_lease(conn, live.id)
     if live.memory.is_missing:
         if session is None:
             raise unknown_session(live.id)
         restored: RestoreResult = yield from restore(conn, session, live.setup)
+        is_unbound = session.agent_session_id == UNKNOWN_TO_AGENT
+        if is_unbound and not live.handover.is_history_due:
+            # No history is left after a rewind, so the agent knows all of it at once.
+            yield RecordChanges([opened_change(conn, live)])
         yield from _send_changed_settings(conn, live, restored.answer, restored.transcript)
     return session
 
@@ -152,8 +162,8 @@ def _send_changed_settings(
     if has_other_mode:
         raise Refusal(
             INTERNAL_ERROR,
-            f"the agent had to be started again, and is in mode {mode} instead of {before}: choose "
-            "a mode, or send the prompt again to go on like this",
+            f"the agent was restarted and is now in mode {mode} instead of {before}: choose a "
+            f"mode, or send the prompt again to continue in mode {mode}",
             {"sessionId": live.id, "modeId": mode},
         )
 
@@ -195,12 +205,12 @@ def _forward_for_v2_client(
     return result
 
 
-def _check_blocks(blocks: object) -> None:
+def check_blocks(method: str, name: str, blocks: object) -> None:
     """Refuse a prompt without valid blocks: after the acknowledgement no agent can refuse it."""
     parts = as_array(blocks)
     is_array = parts or blocks == []
     if not is_array or not all(as_str(as_object(part).get("type")) for part in parts):
-        raise invalid(methods.PROMPT, "prompt", blocks, "must be an array of content blocks")
+        raise invalid(method, name, blocks, "must be an array of content blocks")
 
 
 def _is_slash_command(blocks: list[Any]) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from rekindle.acp import methods
+from rekindle.proxy.agent_choice import is_agent_choice
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import ClientRequest, Flow
 from rekindle.proxy.handlers.close import close, delete
@@ -12,6 +13,9 @@ from rekindle.proxy.handlers.list import list_sessions
 from rekindle.proxy.handlers.open import load, new, resume, resume_v2
 from rekindle.proxy.handlers.passthrough import forward, forward_to_session, refuse
 from rekindle.proxy.handlers.prompt import prompt
+from rekindle.proxy.handlers.rewind import edit_prompt, rewind
+from rekindle.proxy.handlers.session_info import archive, set_title, status, unarchive
+from rekindle.proxy.handlers.switch_agent import switch_agent
 
 Handler = Callable[[ConnectionState, ClientRequest], Flow]
 
@@ -24,6 +28,12 @@ HANDLERS: dict[str, Handler] = {
     methods.CLOSE: close,
     methods.DELETE: delete,
     methods.FORK: fork,
+    methods.ARCHIVE: archive,
+    methods.UNARCHIVE: unarchive,
+    methods.SET_TITLE: set_title,
+    methods.STATUS: status,
+    methods.REWIND: rewind,
+    methods.EDIT_PROMPT: edit_prompt,
 }
 """By method, in version 1."""
 
@@ -39,14 +49,18 @@ def start_flow(conn: ConnectionState, request: ClientRequest) -> Flow | None:
         methods.is_gone_in_v2(method) or (conn.is_translating and method.startswith("terminal/"))
     ):
         return refuse(conn, request)
+    # Only the agent knows which requests it accepts for a sub-agent.
+    is_subagent = conn.subagents.get(session_id) is not None
     handler = (HANDLERS_V2 if is_v2_client else HANDLERS).get(method)
-    if handler is not None:
-        return handler(conn, request)
     if method == methods.PROMPT and session_id is not None:
-        return prompt(conn, request)
+        handler = prompt
+    if conn.settings.agents and is_agent_choice(request):
+        handler = switch_agent
+    if handler is not None and not is_subagent:
+        return handler(conn, request)
     live = conn.sessions.get_open(session_id)
     is_ready = conn.agent.is_usable and (live is None or not live.memory.is_missing)
-    must_be_open = method in methods.SETS_CONFIG and session_id is not None
+    must_be_open = method in methods.SETS_CONFIG and session_id is not None and not is_subagent
     if is_ready and (live is not None or not must_be_open):
         return None
     if session_id and (live is not None or must_be_open):

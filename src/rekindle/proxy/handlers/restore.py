@@ -46,10 +46,12 @@ from rekindle.proxy.flow import (
     ReadEntries,
     RecordChanges,
     Refusal,
+    ReportToUser,
     SubFlow,
 )
 from rekindle.proxy.foreign_turns import ForeignTurnRecorder, place_after
 from rekindle.proxy.live_session import LiveSession, SuffixedIds, UpdatePolicy
+from rekindle.proxy.system_prompt import PromptSource
 from rekindle.proxy.translation import setup_for_agent
 from rekindle.proxy.validation import leased_session, refusal_of
 from rekindle.transcript.handover import missing_turns_text, reminder_text
@@ -91,6 +93,8 @@ class RestoreResult(Struct, frozen=True):
     transcript: Transcript
     missing_turns: int = 0
     """The number of turns that the agent has lost. The next prompt carries them."""
+    lacks_system_prompt: bool = False
+    """Whether the agent does not support the system prompt of the session."""
 
 
 class _NativeMemory(Struct, frozen=True):
@@ -114,17 +118,21 @@ def restore(
     """
     generation = conn.agent.generation
     live = conn.bind(session.id, UNKNOWN_TO_AGENT)
-    live.setup, live.is_closed = setup, False
+    sent_before, live.setup, live.is_closed = live.setup, setup, False
     live.title.restored(session.title, is_locked=has_locked_title(session))
     live.updates.discard_history()
     live.memory.advance("restore")
-    reminder = ""
+    reminder, problem = "", None
     try:
         transcript: Transcript = yield LoadTranscript(session.id)
+        prompts = PromptSource(conn, sent_before, transcript.system_prompt)
+        live.setup = prompts.native_setup(setup)
         native: _NativeMemory | None = yield from _restore_natively(
             conn, session, live, transcript, is_load=is_load
         )
         if native is None:
+            problem = prompts.problem(setup)
+            live.setup = prompts.new_setup(setup)
             how, answer = Restored.HANDOVER, (yield from _begin_again(conn, session, live))
             live.title.lock()
         else:
@@ -145,7 +153,9 @@ def restore(
     if native is not None and native.is_verified and not missing:
         yield RecordChanges([AgentSaved(session_id=session.id, at_us=conn.at_us)])
     live.suffixed = SuffixedIds(transcript.retired_ids, transcript.suffix)
-    return RestoreResult(how, answer, transcript, len(missing))
+    if problem is not None:
+        yield ReportToUser(problem)
+    return RestoreResult(how, answer, transcript, len(missing), problem is not None)
 
 
 def acquire_lease(
@@ -189,15 +199,15 @@ def _restore_natively(
             params["replayFrom"] = {"type": "start"}
         reply: AgentReply = yield CallAgent(method, params, RESTORE_TIMEOUT_US)
         refuse_if_login_required(reply)
-        if not reply.is_success or names_another_session(reply, agent_id):
+        if reply.error is not None or names_another_session(reply, agent_id):
             continue
         answer = as_object(reply.result)
         if reader is None:
             return _NativeMemory(answer)
         report: MemoryReport | None = yield from _judge_load(conn, session, live, reader, turns)
-        if report is not None:
+        if report is not None and not _has_removed_turns(transcript, report):
             return _NativeMemory(answer, report)
-        # The agent has shown that it does not know the session.
+        # The agent has shown that it does not know the session, or not that it was rewound.
         break
     # Further updates under this id are a replay of history that the record has.
     conn.sessions.abandon(agent_id)
@@ -257,6 +267,13 @@ def _judge_load(
     return report
 
 
+def _has_removed_turns(transcript: Transcript, report: MemoryReport) -> bool:
+    """Return whether the agent still has turns that a rewind has removed."""
+    removed = recorded_turns(transcript.truncations.removed)
+    foreign = [turn for _, turn in report.foreign]
+    return bool(removed and foreign and compare(removed, foreign).known)
+
+
 def is_listed(conn: ConnectionState, live: LiveSession) -> SubFlow:
     """Return whether the agent lists a session in the folder that it is opened in."""
     if not conn.agent.capabilities.offers(methods.LIST):
@@ -291,8 +308,8 @@ def create_agent_session(conn: ConnectionState, setup: dict[str, Any]) -> SubFlo
     reply: AgentReply = yield CallAgent(methods.NEW, params, RESTORE_TIMEOUT_US)
     answer = as_object(reply.result)
     agent_id = as_str(answer.get("sessionId"))
-    if not reply.is_success or agent_id is None:
-        raise refusal_of(reply, "begin a session")
+    if reply.error is not None or agent_id is None:
+        raise refusal_of(reply, "create a session")
     return agent_id, answer
 
 
@@ -341,9 +358,10 @@ def _record_foreign_turns(
 ) -> SubFlow:
     """Record the turns that only the agent has, in their place; return the new transcript.
 
-    A session that was imported keeps the entries of its file as they are, so only turns that
-    follow all others are added to it. If the store cannot take the turns now, they are recorded
-    with the next load: a rewrite must not wait in a buffer that may lose entries.
+    A session that was imported keeps the entries of its file as they are, and the rewinds of a
+    session name messages by their place. So only turns that follow all others are added to these.
+    If the store cannot take the turns now, they are recorded with the next load: a rewrite must
+    not wait in a buffer that may lose entries.
     """
     placed = [(place_after(transcript, after), turn) for after, turn in native.report.foreign]
     earlier = [(place, turn) for place, turn in placed if place is not None]
@@ -355,7 +373,7 @@ def _record_foreign_turns(
     )
     now: Session | None = yield GetSession(session.id)
     changes: list[Change] = []
-    if earlier and not session.is_imported:
+    if earlier and not session.is_imported and transcript.truncations.is_empty:
         entries: list[Entry] = yield ReadEntries(session.id, earlier[0][0] - 1)
         changes += recorder.insert(earlier, entries)
     changes += recorder.append([turn for place, turn in placed if place is None])
@@ -372,7 +390,7 @@ def _apply_settings(agent_id: str, answer: dict[str, Any], transcript: Transcrip
     if mode in offered and mode != modes.get("currentModeId"):
         params = {"sessionId": agent_id, "modeId": mode}
         reply: AgentReply = yield CallAgent(methods.SET_MODE, params)
-        if reply.is_success:
+        if reply.error is None:
             answer = {**answer, "modes": {**modes, "currentModeId": mode}}
     recorded = transcript.config_options
     values = {
@@ -402,7 +420,7 @@ def _apply_settings(agent_id: str, answer: dict[str, Any], transcript: Transcrip
 def _check_survived(conn: ConnectionState, generation: int) -> None:
     """Refuse a restore by an agent that exited meanwhile."""
     if conn.agent.generation != generation:
-        raise Refusal(INTERNAL_ERROR, "the agent ended while it was to restore the session")
+        raise Refusal(INTERNAL_ERROR, "the agent exited while the session was being restored")
 
 
 # -- judgements -----------------------------------------------------------------------------------
@@ -484,7 +502,7 @@ def handover_forbidden(session_id: str) -> Refusal:
     """Return the refusal of a session that would need a handover, which the user forbids."""
     return Refusal(
         INTERNAL_ERROR,
-        "the agent does not remember this session, and --no-handover forbids to tell it",
+        "the agent has lost this session, and --no-handover forbids sending it the history",
         {"sessionId": session_id},
     )
 

@@ -20,6 +20,7 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store.sqlite.schema import seq_at
+from rekindle.store.sqlite.sql import PLACEHOLDER
 
 Row = tuple[Any, ...]
 
@@ -29,7 +30,7 @@ _ENTRY_TYPES = (int, int, str, str, int, int, int, bytes)
 _SESSION_TYPES = (
     str, str, str | None, str | None, str, str | None, str,
     str | None, str | None, str | None, int, int, str | None,
-    int | None, int | None, int, int, str | None, int, int | None,
+    int | None, int | None, int, int, str | None, int, int, int | None,
 )  # fmt: skip
 _parse_origin = msgspec.json.Decoder(Origin).decode
 
@@ -41,13 +42,15 @@ def decode_entries(row: Row) -> list[Entry]:
     """
     first, count, side, kind, at_us, protocol, codec, data = row
     if tuple(map(type, row)) != _ENTRY_TYPES:
-        raise ValueError(f"the row {first} is none of entries")
+        raise ValueError(f"row {first} does not contain entries")
     seq = seq_at(first)
     if codec != CODEC_LINES:
-        raise StoreError(f"entry {seq} is packed in a way unknown to this Rekindle: upgrade it")
+        raise StoreError(
+            f"entry {seq} has an encoding that this Rekindle does not know; upgrade Rekindle"
+        )
     lines = cast("bytes", data).split(b"\n") if count > 1 else [data]
     if len(lines) != count:
-        raise ValueError(f"the row {first} does not have its {count} entries")
+        raise ValueError(f"row {first} does not have its {count} entries")
     # Looked up once per row, because every chunk that is read comes through here.
     entry_side, entry_kind = Side(side), Kind(kind)
     return [
@@ -68,10 +71,10 @@ def decode_session(row: Row) -> Session:
     (
         id_, agent_session_id, agent_name, agent_version, command, cwd, directories,
         user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
-        archived_us, deleted_us, turns, messages, origin, saved_turns, last,
+        archived_us, deleted_us, turns, messages, origin, saved_turns, agent_archived, last,
     ) = row  # fmt: skip
     if not all(map(isinstance, row, _SESSION_TYPES)):
-        raise ValueError(f"the row of {id_} is none of a session")
+        raise ValueError(f"the row of {id_} is not a valid session")
     titles = {
         TitleSource.USER: user_title,
         TitleSource.AGENT: agent_title,
@@ -98,6 +101,7 @@ def decode_session(row: Row) -> Session:
         messages=messages,
         origin=None if origin is None else decode_origin(origin),
         saved_turns=saved_turns,
+        is_archived_by_agent=bool(agent_archived),
     )
 
 
@@ -106,7 +110,7 @@ def decode_origin(written: str) -> Origin:
     try:
         return _parse_origin(written)
     except (MsgspecError, RecursionError) as error:
-        raise ValueError(f"it is no origin: {error}") from None
+        raise ValueError(f"not a valid origin: {error}") from None
 
 
 def opened_values(opened: Opened) -> dict[str, Any]:
@@ -147,16 +151,25 @@ def page_conditions(page: Page) -> tuple[list[str], dict[str, Any]]:
     if page.before is not None:
         conditions.append("(updated_us, id) < (:before_us, :before_id)")
         values["before_us"], values["before_id"] = page.before
+    return conditions + _state_conditions(page), values
+
+
+def _state_conditions(page: Page) -> list[str]:
+    """Return the SQL conditions on the state of a session."""
+    conditions = ["deleted_us is not null" if page.deleted else "deleted_us is null"]
     if page.archived:
         conditions.append("archived_us is not null")
     elif not page.with_archived:
         conditions.append("archived_us is null")
-    conditions.append("deleted_us is not null" if page.deleted else "deleted_us is null")
-    if not page.with_unopened:
+    if page.placeholders:
+        conditions.append(f"{PLACEHOLDER} and origin is null")
+    elif page.with_subagents and not page.with_unopened:
+        conditions.append("(cwd is not null or parent_id is not null)")
+    elif not page.with_unopened:
         conditions.append("cwd is not null")
     if page.prompted:
         conditions.append("turns > 0")
-    return conditions, values
+    return conditions
 
 
 def _below(folders: tuple[str, ...], values: dict[str, Any]) -> str:

@@ -145,7 +145,9 @@ def _open_with_rollback(path: Path) -> Database:
     """Open a store whose creator was killed, and let SQLite roll back the unfinished part."""
     if not lock_path(path).exists():
         # As far as we can see, it is not a store of ours.
-        raise apsw.ReadOnlyError("it was not closed properly, and is not opened to be mended")
+        raise apsw.ReadOnlyError(
+            "its last writer did not finish, and Rekindle does not repair files of others"
+        )
     db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         schema_version(db)
@@ -172,15 +174,13 @@ def is_full(error: Exception) -> bool:
 
 def _check_not_a_folder(path: Path) -> None:
     if path.is_dir():
-        raise StoreUnavailable(f"{path} is a folder, and no store: name a file in it")
+        raise StoreUnavailable(f"{path} is a folder, not a store; name a file in it")
 
 
 def _check_not_awaiting_recovery(path: Path) -> None:
     damaged = awaiting_recovery(path)
     if damaged is not None:
-        raise StoreDamaged(
-            f"the store {path} was damaged: what can be read of {damaged.name} is not saved yet"
-        )
+        raise StoreDamaged(f"the store {path} was damaged, and {damaged.name} is not recovered yet")
 
 
 def _check_lock_file(path: Path) -> None:
@@ -199,7 +199,9 @@ def _check(db: Database, path: Path) -> int:
         check_header(db, path)
         done = schema_version(db)
         if db.pragma("application_id") != APPLICATION_ID and (done or tables_in(db)):
-            raise StoreUnavailable(f"{path} is a database, but no store of Rekindle's")
+            raise StoreUnavailable(
+                f"{path} is a database, but not a Rekindle store; name another file"
+            )
         if done > len(MIGRATIONS):
             raise StoreTooNew(str(path), done, len(MIGRATIONS))
     db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, was_kept)
@@ -230,7 +232,7 @@ def _is_empty(path: Path) -> bool:
 def _check_file(path: Path) -> None:
     """Raise StoreDamaged if the header has values that SQLite trusts and no store of ours has."""
     if was_emptied(path):
-        raise StoreDamaged(f"the store {path} is damaged: the file is empty, and was not")
+        raise StoreDamaged(f"the store {path} is damaged: the file is empty, and was not before")
     header = header_of(path)
     schema = int.from_bytes(header[60:64], "big")
     is_ours = header[68:72] == APPLICATION_ID.to_bytes(4, "big")
@@ -238,7 +240,7 @@ def _check_file(path: Path) -> None:
         return
     is_format_known = int.from_bytes(header[44:48], "big") <= _MAX_SCHEMA_FORMAT
     if header[16:24] not in _HEADER_VARIANTS or not is_format_known:
-        raise StoreDamaged(f"the store {path} is damaged: its header makes no sense")
+        raise StoreDamaged(f"the store {path} is damaged: its header is not valid")
 
 
 def header_of(path: Path) -> bytes:
@@ -277,12 +279,12 @@ def check_header(db: Database, path: Path) -> None:
         return
     tables = tables_in(db)
     if schema_of(tables):
-        raise StoreDamaged(
-            f"the store {path} is damaged: what it says to be does not fit its tables"
-        )
+        raise StoreDamaged(f"the store {path} is damaged: its version does not fit its tables")
     if not tables and was_created:
         # A new store has all its contents in the WAL until the first checkpoint.
-        raise StoreDamaged(f"the store {path} is damaged: nothing is in it, and its log is gone")
+        raise StoreDamaged(
+            f"the store {path} is damaged: it is empty, and its write-ahead log is missing"
+        )
 
 
 def check_wal(db: Database, path: Path) -> None:
@@ -290,9 +292,7 @@ def check_wal(db: Database, path: Path) -> None:
     if hides_commits(db, path):
         # Otherwise closing would remove the WAL.
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        raise StoreDamaged(
-            f"the store {path} is damaged: its log has more than can be read in its order"
-        )
+        raise StoreDamaged(f"the store {path} is damaged: its write-ahead log is not in order")
 
 
 def _upgrade(db: Database, path: Path, timeout: float) -> None:
@@ -322,7 +322,7 @@ def _migrate(db: Database, path: Path) -> None:
         migrate(db)
     except apsw.SQLError as error:
         raise StoreDamaged(
-            f"the store {path} is damaged: its tables are not those of its schema: {error}"
+            f"the store {path} is damaged: its tables do not match its schema: {error}"
         ) from error
 
 
@@ -371,12 +371,12 @@ def _current_schema(path: Path) -> int:
 def as_store_error(error: Exception, path: Path) -> StoreError:
     """Return the StoreError for an error of SQLite or the system, with a text for the user."""
     if is_full(error):
-        return StoreUnavailable(f"the disk with the store {path} is full")
+        return StoreUnavailable(f"the disk with the store {path} is full; free some space")
     if is_unstorable(error):
-        return StoreUnavailable(f"the store {path} cannot hold a value: {error}")
+        return StoreUnavailable(f"the store {path} cannot store a value: {error}")
     if isinstance(error, apsw.NotADBError) and not lock_path(path).exists():
         # Every process that has written to a store has left a lock file.
-        return StoreUnavailable(f"{path} is no store of Rekindle's, or its beginning is damaged")
+        return StoreUnavailable(f"{path} is not a Rekindle store, or its beginning is damaged")
     if isinstance(error, apsw.SQLError) and (schema := _current_schema(path)) > len(MIGRATIONS):
         # A newer Rekindle has upgraded the store while we had it open.
         return StoreTooNew(str(path), schema, len(MIGRATIONS))
@@ -384,7 +384,7 @@ def as_store_error(error: Exception, path: Path) -> StoreError:
         return StoreDamaged(f"the store {path} is damaged: {error}")
     match error:
         case apsw.BusyError() | apsw.LockedError():
-            text = f"the store {path} is locked by another process"
+            text = f"the store {path} is locked by another process; try again later"
         case apsw.CantOpenError():
             text = f"the store {path} cannot be opened: {error}"
         case apsw.ReadOnlyError() | apsw.PermissionsError() | OSError(errno=errno.EROFS):

@@ -57,8 +57,8 @@ _INDEX_COMPLAINTS = (
     "non-unique entry in index",
 )
 _RESTORE_METHODS = {
-    "native": "by its own means",
-    "handover": "by being told the record",
+    "native": "by the agent itself",
+    "handover": "by sending the history",
     "live": "while it was still running",
 }
 
@@ -111,7 +111,7 @@ class Doctor:
     def _check_database(self, *, full: bool) -> Iterator[Diagnosis]:
         path = self._path
         if path.stat().st_size > _LARGE_STORE:
-            self._report("this is a large store; looking at it takes a while")
+            self._report("the store is large; checking it takes a while")
         with Inspection(path) as store:
             yield from check_schema(store)
             if (store.schema() or 0) > NEWEST_SCHEMA:
@@ -148,7 +148,9 @@ class Doctor:
                 check=name,
                 severity=Severity.PROBLEM,
                 text=one_line(str(error)),
-                remedy="try again when nobody uses the store" if "locked" in str(error) else "",
+                remedy="close the editors that use the store, and try again"
+                if "locked" in str(error)
+                else "",
             )
 
     # -- recovery --------------------------------------------------------------------------
@@ -167,8 +169,7 @@ class Doctor:
                 yield Diagnosis(
                     check="damage",
                     severity=Severity.PROBLEM,
-                    text=f"the damaged store {waiting} is set aside, and nothing of it is saved"
-                    " yet",
+                    text=f"the damaged store {waiting} was moved aside, and is not recovered yet",
                     remedy=RECOVER_REMEDY,
                     repair=self._recover,
                     is_damage=True,
@@ -179,7 +180,7 @@ class Doctor:
                 check="damage",
                 severity=Severity.WARNING if exists else Severity.OK,
                 text=f"{local_time(report.at_us)}: {report.text}",
-                remedy="remove it when you need nothing more of it" if exists else "",
+                remedy="remove it when you do not need it any more" if exists else "",
                 facts=facts,
             )
 
@@ -194,7 +195,7 @@ class Doctor:
                 self._path, self._hooks.title_from_prompt, is_certain=True, progress=progress
             )
         if report is None:
-            raise StoreUnavailable("it was never a store of Rekindle's, as far as can be seen")
+            raise StoreUnavailable("the file does not seem to be a Rekindle store")
         return report.text
 
     # -- processes -------------------------------------------------------------------------
@@ -210,17 +211,17 @@ class Doctor:
             yield Diagnosis(
                 check="leases",
                 severity=Severity.WARNING,
-                text=f"{_sessions_are(len(here))} held by processes that are gone; it keeps nobody"
-                " out",
-                remedy="rekindle doctor --fix gives them up",
+                text=f"{_sessions_are(len(here))} leased by processes that have ended, and can be"
+                " opened",
+                remedy="`rekindle doctor --fix` releases the leases",
                 facts={"sessions": [lease.session_id for lease in here]},
                 repair=lambda: self._release(here),
             )
         if elsewhere:
             yield Diagnosis(
                 check="leases",
-                text=f"{_sessions_are(elsewhere)} held from another machine, or from this one when"
-                " it had another name; it keeps nobody out here",
+                text=f"{_sessions_are(elsewhere)} leased from another machine, or from this one"
+                " under another name, and can be opened here",
             )
 
     def _release(self, leases: list[LeaseRecord]) -> None:
@@ -241,33 +242,32 @@ class Doctor:
                 yield Diagnosis(
                     check="pending",
                     severity=Severity.PROBLEM,
-                    text=f"what waits in {where} cannot be read: {pending.problem}",
+                    text=f"the pending file {where} cannot be read: {pending.problem}",
                     facts=facts,
                 )
             elif pending.is_leftover:
                 yield Diagnosis(
                     check="pending",
                     severity=Severity.WARNING,
-                    text=f"{where} was damaged: what can be read of it is recorded, the rest is"
-                    " not",
-                    remedy="remove it when you need nothing more of it",
+                    text=f"the pending file {where} was damaged; its readable entries are recorded,"
+                    " the others are not",
+                    remedy="remove it when you do not need it any more",
                     facts=facts,
                 )
             elif pending.is_alive:
                 yield Diagnosis(
                     check="pending",
                     severity=Severity.WARNING,
-                    text=f"a Rekindle that runs cannot record: {entries} in {where}, so far",
-                    remedy="it tries again by itself, and its stderr says why",
+                    text=f"a running Rekindle cannot write to the store; {where} has {entries}",
+                    remedy="it tries again by itself; its stderr has the reason",
                     facts=facts,
                 )
             else:
                 yield Diagnosis(
                     check="pending",
                     severity=Severity.WARNING,
-                    text=f"{entries} not recorded yet in {where}, of a process that has ended",
-                    remedy="rekindle doctor --fix records them, and so does the next `rekindle"
-                    " run`",
+                    text=f"{where} of an ended process has {entries} not recorded yet",
+                    remedy="`rekindle doctor --fix` records them, or the next `rekindle run`",
                     facts=facts,
                     repair=partial(self._apply_pending, pending),
                 )
@@ -275,7 +275,7 @@ class Doctor:
     def _apply_pending(self, pending: PendingInfo) -> None:
         self._open().close()
         if Path(pending.location).exists():
-            raise StoreUnavailable("another process is at it")
+            raise StoreUnavailable("another process is recording them")
 
 
 # -- the database ----------------------------------------------------------------------------
@@ -288,7 +288,9 @@ def check_sqlite() -> Iterator[Diagnosis]:
     yield Diagnosis(
         check="sqlite",
         severity=Severity.OK if is_safe else Severity.PROBLEM,
-        text=version if is_safe else f"{version} can damage a store that several write to",
+        text=version
+        if is_safe
+        else f"{version} can damage a store that several processes write to",
         remedy="" if is_safe else "install a newer apsw: pip install -U apsw",
         facts={"version": version},
     )
@@ -302,12 +304,12 @@ def check_schema(store: Inspection) -> Iterator[Diagnosis]:
         yield Diagnosis(
             check="schema",
             severity=Severity.PROBLEM,
-            text=f"{found}, but this Rekindle knows only up to {NEWEST_SCHEMA}",
+            text=f"{found}, but this Rekindle supports only up to {NEWEST_SCHEMA}",
             remedy="upgrade Rekindle, or name another store with --store",
             facts=facts,
         )
     else:
-        later = "" if found == NEWEST_SCHEMA else f"; the next use makes it {NEWEST_SCHEMA}"
+        later = "" if found == NEWEST_SCHEMA else f"; the next use upgrades it to {NEWEST_SCHEMA}"
         yield Diagnosis(check="schema", text=f"{found}{later}", facts=facts)
 
 
@@ -318,8 +320,8 @@ def check_journal(store: Inspection, path: Path) -> Iterator[Diagnosis]:
         yield Diagnosis(
             check="journal",
             severity=Severity.WARNING,
-            text=f"the mode is {mode}: whoever reads and whoever writes wait for each other",
-            remedy="rekindle doctor --fix sets it to wal",
+            text=f"the journal mode is {mode}, so readers and writers block each other",
+            remedy="`rekindle doctor --fix` sets it to wal",
             repair=partial(set_journal_mode, path),
         )
 
@@ -334,15 +336,17 @@ def check_integrity(
         found = store.unreadable_entries()
     took = f"{time.monotonic() - start:.1f} s"
     if not found:
-        kind = "full" if full else "quick; --full looks at more"
-        yield Diagnosis(check="integrity", text=f"sound ({kind}, took {took})")
+        kind = (
+            f"full check, took {took}" if full else f"quick check, took {took}; --full reads more"
+        )
+        yield Diagnosis(check="integrity", text=f"intact ({kind})")
         return
     is_in_indexes = all(any(part in it for part in _INDEX_COMPLAINTS) for it in found)
     yield Diagnosis(
         check="integrity",
         severity=Severity.PROBLEM,
         text=f"damaged: {_shortened(found)}",
-        remedy="rekindle doctor --full --fix makes the indexes anew"
+        remedy="`rekindle doctor --full --fix` rebuilds the indexes"
         if is_in_indexes
         else RECOVER_REMEDY,
         facts={"complaints": found},
@@ -363,21 +367,20 @@ def _shortened(found: list[str]) -> str:
 def check_sessions(store: Inspection, recover: Callable[[], object]) -> Iterator[Diagnosis]:
     """Check whether sessions can be read, and whether all entries have a session."""
     counts = store.counts()
-    listed = counts.sessions - counts.deleted - counts.unopened
     hidden = {"archived": counts.archived, "deleted": counts.deleted}
     text = ", ".join(f"{number} {group}" for group, number in hidden.items() if number)
     yield Diagnosis(
         check="sessions",
-        text=f"{listed}{f' ({text})' if text else ''}",
-        facts={"sessions": listed, **hidden},
+        text=f"{counts.sessions}{f' ({text})' if text else ''}",
+        facts={"sessions": counts.sessions, **hidden},
     )
     orphans, unreadable = store.orphaned_keys(), store.unreadable_sessions()
     problems: list[str] = []
     if orphans:
-        problems.append(f"{len(orphans)} sessions are gone, but their entries are there")
+        problems.append(f"{_sessions_are(len(orphans))} missing, but the entries exist")
     if unreadable:
         names = ", ".join(map(one_line, unreadable[:_MAX_NAMES_SHOWN]))
-        problems.append(f"{len(unreadable)} cannot be read: {names}")
+        problems.append(f"{_several(len(unreadable), 'session')} cannot be read: {names}")
     for problem in problems:
         yield Diagnosis(
             check="sessions",
@@ -397,8 +400,8 @@ def check_size(store: Inspection, path: Path) -> Iterator[Diagnosis]:
     yield Diagnosis(
         check="size",
         severity=Severity.WARNING if is_much else Severity.OK,
-        text=f"{size(whole)}{f', of which {size(free)} are free' if free else ''}",
-        remedy="rekindle compact gives it back to the disk" if is_much else "",
+        text=f"{size(whole)}{f', {size(free)} of it unused' if free else ''}",
+        remedy="`rekindle compact` reclaims it" if is_much else "",
         facts={"bytes": whole, "free": free},
     )
     wal = wal_path(path)
@@ -406,9 +409,9 @@ def check_size(store: Inspection, path: Path) -> Iterator[Diagnosis]:
         yield Diagnosis(
             check="log",
             severity=Severity.WARNING,
-            text=f"SQLite's log has {size(wal.stat().st_size)}, because somebody keeps reading or "
-            "was killed",
-            remedy="rekindle doctor --fix brings it into the store",
+            text=f"SQLite's log has {size(wal.stat().st_size)}, because a process reads for a long"
+            " time or was killed",
+            remedy="`rekindle doctor --fix` writes it into the store",
             repair=partial(truncate_wal, path),
         )
 
@@ -421,8 +424,10 @@ def check_index(path: Path) -> Iterator[Diagnosis]:
     yield Diagnosis(
         check="index",
         severity=Severity.PROBLEM if found else Severity.OK,
-        text=f"damaged: {'; '.join(map(one_line, found))}" if found else "sound",
-        remedy="rekindle doctor --fix empties it, and the next search fills it" if found else "",
+        text=f"damaged: {'; '.join(map(one_line, found))}" if found else "intact",
+        remedy="`rekindle doctor --fix` empties it; the next search fills it again"
+        if found
+        else "",
         facts={"path": str(index_path(path)), "complaints": found},
         repair=(lambda: SqliteSearchIndex(path, rebuild=True).close()) if found else None,
     )
@@ -455,7 +460,7 @@ def check_leftovers(path: Path) -> Iterator[Diagnosis]:
             severity=Severity.WARNING,
             text=f"{_several(len(left), 'file')} of processes that were killed: "
             + ", ".join(one_line(file.name) for file in left[:_MAX_NAMES_SHOWN]),
-            remedy="rekindle doctor --fix removes them",
+            remedy="`rekindle doctor --fix` removes them",
             repair=partial(_remove, left),
         )
 
@@ -484,7 +489,7 @@ def check_agents(store: Inspection) -> Iterator[Diagnosis]:
         is_missing = bool(agent.command) and shutil.which(agent.command[0]) is None
         last = age(usage.updated_us, time.time_ns() // 1000)
         used = f"{_several(usage.sessions, 'session')}, the last {last} ago"
-        start = f"; {command}{' (not found here)' if is_missing else ''}" if command else ""
+        start = f"; {command}{' (not installed)' if is_missing else ''}" if command else ""
         yield Diagnosis(
             check="agent",
             text=f"{name}: {used}; {_restored(usage)}{start}",
@@ -501,7 +506,7 @@ def check_agents(store: Inspection) -> Iterator[Diagnosis]:
 
 def _restored(usage: AgentUsage) -> str:
     if not usage.restored:
-        return "no session of it was restored yet"
+        return "no session was restored yet"
     most_first = sorted(usage.restored.items(), key=lambda item: -item[1])
     methods = [
         f"{_RESTORE_METHODS.get(method, one_line(method))} ({_several(number, 'time')})"

@@ -23,7 +23,8 @@ from rekindle.store.sqlite.files import (
 from rekindle.store.sqlite.inspect import is_database, is_unfinished
 
 RECOVER_REMEDY = (
-    "rekindle doctor --fix sets the damaged store aside, and saves what can be read in a new one"
+    "`rekindle doctor --fix` moves the damaged store aside, and recovers what can be read into a"
+    " new one"
 )
 
 _PRIVATE_FILE = 0o600
@@ -52,7 +53,7 @@ def check_store(
     elif path.is_file():
         yield _other_file(path, recover)
     elif path.exists():
-        yield _problem("store", f"{path} is no file", _USE_ANOTHER)
+        yield _problem("store", f"{path} is not a file", _USE_ANOTHER)
     elif is_requested:
         yield _problem("store", f"there is no store at {path}", "name the right one with --store")
     else:
@@ -71,21 +72,21 @@ def check_writable(path: Path) -> Iterator[Diagnosis]:
     """Check whether the store can be written."""
     folder = _first_existing(path.parent)
     if path.exists() and not os.access(path, os.R_OK):
-        yield _problem("access", f"{path} cannot be read", "see who owns it, and its permissions")
+        yield _problem("access", f"{path} cannot be read", "check its owner and its permissions")
     elif path.exists() and not os.access(path, os.W_OK):
         yield _problem(
-            "access", f"{path} is read-only: nothing can be recorded", "make it writable"
+            "access", f"{path} is read-only; nothing can be recorded", "make it writable"
         )
     elif not os.access(folder, os.W_OK | os.X_OK):
         yield _problem(
             "access",
-            f"the folder {folder} is read-only: nothing can be recorded",
+            f"the folder {folder} is read-only; nothing can be recorded",
             f"make it writable, or {_USE_ANOTHER}",
         )
     elif lock_path(path).is_dir():
         yield _problem(
             "access",
-            f"{lock_path(path)} is a folder, where a file should be: nothing can be recorded",
+            f"{lock_path(path)} is a folder, but should be a file; nothing can be recorded",
             "remove it, or move it elsewhere",
         )
     else:
@@ -112,7 +113,7 @@ def check_disk(path: Path) -> Iterator[Diagnosis]:
         text=f"{size(free)} free{f' on {kind}' if kind else ''}",
         remedy=""
         if severity is Severity.OK
-        else "make space: what cannot be written anywhere is lost when the conversation ends",
+        else "free some space; entries that cannot be written are lost when the session ends",
         facts={"free": free, "fileSystem": kind},
     )
 
@@ -204,15 +205,15 @@ def size(amount: float) -> str:
 
 def _other_file(path: Path, recover: Callable[[], object]) -> Diagnosis:
     if was_emptied(path):
-        return _damage(path, "is empty, and was not", recover)
+        return _damage(path, "is empty, and was not before", recover)
     if not path.stat().st_size:
         return _problem("store", f"{path} is empty", f"remove it, or {_USE_ANOTHER}")
     if is_database(path):
-        return _problem("store", f"{path} is a database, but no store of Rekindle's", _USE_ANOTHER)
+        return _problem("store", f"{path} is a database, but not a Rekindle store", _USE_ANOTHER)
     if lock_path(path).exists():
         return _damage(path, "is damaged at its beginning", recover)
     return _problem(
-        "store", f"{path} is no store of Rekindle's, or its beginning is damaged", _USE_ANOTHER
+        "store", f"{path} is not a Rekindle store, or its beginning is damaged", _USE_ANOTHER
     )
 
 
@@ -241,15 +242,15 @@ def _check_mode(file: Path) -> Iterator[Diagnosis]:
             check="permissions",
             severity=Severity.WARNING,
             text=f"{file} belongs to another user ({found.st_uid})",
-            remedy="let each user have a store of their own",
+            remedy="use a separate store for each user",
         )
     elif mode & _OTHERS or mode & right != right:
-        who = "others can use it" if mode & _OTHERS else "you cannot use it"
+        who = "other users can access it" if mode & _OTHERS else "you cannot access it"
         yield Diagnosis(
             check="permissions",
             severity=Severity.PROBLEM,
-            text=f"{file} has mode {mode:04o}: {who}",
-            remedy=f"chmod {right:o} {file}",
+            text=f"{file} has mode {mode:04o}; {who}",
+            remedy=f"chmod {right:o} {file}, or `rekindle doctor --fix`",
             repair=partial(file.chmod, right),
         )
 

@@ -101,11 +101,11 @@ class StoreLock(FileLock):
             if error.errno != errno.ELOOP:
                 raise
             raise StoreUnavailable(
-                f"{path} is a symbolic link, which Rekindle does not follow: move it away"
+                f"{path} is a symbolic link, which Rekindle does not follow; move it away"
             ) from error
         if not self._is_ours():
             self.close()
-            raise StoreUnavailable(f"{path} is not a lock file of Rekindle: move it away")
+            raise StoreUnavailable(f"{path} is not a lock file of Rekindle; move it away")
 
     def _is_ours(self) -> bool:
         content = os.pread(self._fd, _MAX_NOTE + 2, 0)

@@ -41,7 +41,12 @@ SAFE_SQLITE_VERSION = (3, 51, 3)
 """The first version without the WAL-reset bug, which can damage a store with several writers."""
 
 NEWEST_SCHEMA = len(MIGRATIONS)
-_LATER_COLUMNS = {"messages": (2, "0"), "origin": (7, "null"), "saved_turns": (8, "0")}
+_LATER_COLUMNS = {
+    "messages": (2, "0"),
+    "origin": (7, "null"),
+    "saved_turns": (8, "0"),
+    "agent_archived": (10, "0"),
+}
 """The schema that introduced a column of `sql.SESSION`, and the value in older ones."""
 
 # Positions in SQLite's file header.
@@ -69,9 +74,11 @@ _OPENINGS = """
     select data from stretch
     where place between ? and ? and kind = ? order by place desc limit ?
 """
+# A session has no folder before a client opens it, and after it is purged.
 _COUNTS = """
-    select count(*), count(deleted_us), count(archived_us),
-           (select count(*) from session where cwd is null) from session
+    select count(*) filter (where cwd is not null and deleted_us is null),
+           count(archived_us) filter (where cwd is not null and deleted_us is null),
+           count(deleted_us) filter (where cwd is not null) from session
 """
 _SESSIONS_PER_AGENT = 20
 _OPENINGS_PER_SESSION = 5
@@ -95,13 +102,14 @@ class AgentUsage(Struct, frozen=True, kw_only=True):
 
 
 class SessionCounts(Struct, frozen=True, kw_only=True):
-    """The number of all sessions, and of some groups of them."""
+    """The number of sessions. Purged ones, and those that no client has opened, do not count."""
 
     sessions: int
-    deleted: int
+    """Sessions that are not deleted."""
     archived: int
-    unopened: int
-    """Sessions that no client has opened."""
+    """The archived ones among `sessions`."""
+    deleted: int
+    """Deleted sessions that can be undeleted."""
 
 
 class Inspection:
@@ -146,10 +154,8 @@ class Inspection:
 
     def counts(self) -> SessionCounts:
         """Return the number of sessions."""
-        ((sessions, deleted, archived, unopened),) = self._query(_COUNTS)
-        return SessionCounts(
-            sessions=sessions, deleted=deleted, archived=archived, unopened=unopened
-        )
+        ((sessions, archived, deleted),) = self._query(_COUNTS)
+        return SessionCounts(sessions=sessions, archived=archived, deleted=deleted)
 
     def orphaned_keys(self) -> list[int]:
         """Return the keys that have entries but no session."""

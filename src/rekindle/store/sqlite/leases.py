@@ -96,6 +96,10 @@ class Leases:
             if self._acquired.get(one) == holder:
                 del self._acquired[one]
 
+    def forget(self, session_id: str) -> None:
+        """Note that a session was removed, and its lease with it."""
+        self._acquired.pop(session_id, None)
+
     @property
     def are_in_use(self) -> bool:
         """Whether a lease was acquired through this object."""

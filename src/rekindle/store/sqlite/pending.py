@@ -28,6 +28,7 @@ import msgspec
 
 from rekindle.errors import StoreError, StoreUnavailable
 from rekindle.model import (
+    AgentArchived,
     AgentObserved,
     AgentSaved,
     Archived,
@@ -35,6 +36,7 @@ from rekindle.model import (
     Counted,
     Deleted,
     EntryBatch,
+    Forgotten,
     Forked,
     Imported,
     Opened,
@@ -72,11 +74,13 @@ _TAGS: dict[type[PendingChange], str] = {
     Counted: "Tallied",
     Deleted: "Deleted",
     Archived: "Archived",
+    AgentArchived: "AgentArchived",
     Forked: "Forked",
     Imported: "Imported",
     Truncated: "Truncated",
     AgentSaved: "AgentSaved",
     AgentObserved: "AgentObserved",
+    Forgotten: "Forgotten",
     UncertainWrite: "Uncertain",
 }
 _decode: dict[str, Callable[[Any], PendingChange]] = {
@@ -132,7 +136,7 @@ class PendingFile:
             if lock.acquire(_TIMEOUT) and lock.is_of(self.path):
                 return lock
             lock.close()
-        raise OSError(f"{self.path} is removed as soon as it is made")
+        raise OSError(f"{self.path} was removed while it was created")
 
     def add(self, changes: Sequence[PendingChange]) -> list[str]:
         """Append changes, all or none; return why some of them can never be applied."""
@@ -292,7 +296,7 @@ def _apply_file(file: Path, store: Store, report: Reporter) -> None:
             _sync_file(kept.parent)
             number = len(wrong) + len(damaged)
             places = "1 place" if number == 1 else f"{number} places"
-            report(f"not all that waited could be recorded: {kept} is damaged in {places}")
+            report(f"some pending changes could not be recorded: {kept} is damaged in {places}")
         else:
             _remove(file)
     finally:
@@ -315,7 +319,9 @@ def _changes_in(fd: int, path: Path, damaged: list[int] | None = None) -> Iterat
     if size < len(MAGIC):
         return
     if os.pread(fd, len(MAGIC), 0) != MAGIC:
-        raise StoreError(f"{path} was not written by this Rekindle, nor by an older one")
+        raise StoreError(
+            f"{path} was not written by this Rekindle, nor by an older one; upgrade Rekindle"
+        )
     at: int | None = len(MAGIC)
     while at is not None:
         data = _data_at(fd, at, size)
@@ -359,7 +365,7 @@ def _decode_change(data: bytes, path: Path) -> PendingChange:
         kind, fields = _decode_pair(data)
         return _decode[kind](fields)
     except (msgspec.DecodeError, KeyError) as error:
-        raise StoreError(f"{path} was written by a newer Rekindle: upgrade this one") from error
+        raise StoreError(f"{path} was written by a newer Rekindle; upgrade this one") from error
 
 
 def _remove(file: Path) -> None:

@@ -118,7 +118,9 @@ def _locked(path: Path) -> Generator[StoreLock]:
     lock = StoreLock(lock_path(path))
     try:
         if not lock.acquire(_LOCK_TIMEOUT):
-            raise StoreUnavailable(f"the store {path} is locked by another process")
+            raise StoreUnavailable(
+                f"the store {path} is locked by another process; try again later"
+            )
         yield lock
     finally:
         lock.close()
@@ -215,7 +217,7 @@ def _check_disk_space(damaged: Path) -> None:
     needed = sum(file.stat().st_size for file in files if file.exists())
     if shutil.disk_usage(damaged.parent).free < needed:
         raise StoreUnavailable(
-            f"the disk has no room to save what can be read of the damaged store {damaged}"
+            f"the disk has no space to recover the damaged store {damaged}; free some space"
         )
 
 

@@ -35,11 +35,11 @@ _SESSION_COLUMNS = (
     "id", "agent_session_id", "agent_name", "agent_version", "command", "program", "cwd",
     "directories", "user_title", "agent_title", "prompt_title", "created_us", "updated_us",
     "parent_id", "archived_us", "deleted_us", "turns", "messages", "revision",
-    "origin", "saved_turns",
+    "origin", "saved_turns", "agent_archived",
 )  # fmt: skip
-_MIN_SESSION_COLUMNS = len(_SESSION_COLUMNS) - 4
+_MIN_SESSION_COLUMNS = len(_SESSION_COLUMNS) - 5
 _NUMBERS = frozenset({"created_us", "updated_us", "archived_us", "deleted_us"})
-_COUNTS = frozenset({"turns", "messages", "revision", "saved_turns"})
+_COUNTS = frozenset({"turns", "messages", "revision", "saved_turns", "agent_archived"})
 _LISTS = frozenset({"command", "directories"})
 
 _HINTS = """

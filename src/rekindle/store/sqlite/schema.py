@@ -7,8 +7,11 @@ session   a conversation. `key` replaces the client's id where space matters, an
           `program` is the base name of the command. `revision` counts changes that may not move
           `updated_us`, such as titles and imports; from bit REVISION_BITS on, it counts how
           often entries were removed. `origin` is the imported file, as JSON. `saved_turns` is
-          the number of turns that the agent is known to have saved.
+          the number of turns that the agent is known to have saved. `agent_archived` is 1 if
+          the agent is known to have archived the session itself.
 agent_trait  a property of a release of an agent that a restore has shown.
+forgotten  ids by which the agent knew a session that was removed because it was never used, and
+          the time of its last entry.
 former    ids by which the agent knew a session earlier.
 lease     the process that has the exclusive use of a session. `token` names the file that it locks
           as long as it lives. `is_over` marks a released lease.
@@ -126,6 +129,30 @@ MIGRATIONS = (
     update session set prompt_title = null, revision = revision + 1
     where prompt_title like 'this conversation was continued in a new process, and%'
        or prompt_title like 'the last turn of this conversation was cut off before it ended, and%';
+    """,
+    # Removes sessions that were never used, and keeps an agent's own list from showing them.
+    """
+    create table forgotten (agent_session_id text primary key, at_us integer not null) strict;
+    create index session_by_creation on session (created_us, id) where turns = 0;
+    """,
+    # Shows whether the agent itself has archived a session. Finds the listed sessions however many
+    # are archived, the archived ones however few there are, placeholders, and the sub-agents of
+    # a session.
+    """
+    alter table session add column agent_archived integer not null default 0;
+    drop index session_by_prompt;
+    create index session_by_prompt on session (updated_us, id)
+    where turns > 0 and archived_us is null and deleted_us is null and cwd is not null;
+    create index session_by_cwd_and_prompt on session (cwd, updated_us, id)
+    where turns > 0 and archived_us is null and deleted_us is null and cwd is not null;
+    create index session_by_archive on session (updated_us, id)
+    where archived_us is not null and deleted_us is null and cwd is not null;
+    create index session_by_cwd_and_archive on session (cwd, updated_us, id)
+    where archived_us is not null and deleted_us is null and cwd is not null;
+    create index session_by_mark on session (updated_us, id)
+    where iif(cwd is null, archived_us is not null or user_title is not null, 0);
+    create index session_by_parent on session (parent_id)
+    where parent_id is not null and cwd is null;
     """,
 )
 

@@ -89,7 +89,8 @@ _ORPHANS = """
     select session from progress
     where not exists (
         select 1 from store.session
-        where key = progress.session and id = progress.id and cwd is not null
+        where key = progress.session and id = progress.id
+          and (cwd is not null or parent_id is not null)
     )
 """
 
@@ -105,12 +106,14 @@ _STALE = f"""
     where (progress.session is null or progress.id <> s.id or lease.session is not null
            or progress.updated_us <> s.updated_us or progress.revision <> s.revision
            or progress.is_live)
-      and s.deleted_us is null and s.cwd is not null and s.key > :after
+      and s.deleted_us is null and (s.cwd is not null or s.parent_id is not null)
+      and s.key > :after
     order by s.key limit :limit
 """  # noqa: S608 - constants only
 _EXISTS = """
     select 1 from store.session
-    where key = ? and id = ? and deleted_us is null and cwd is not null
+    where key = ? and id = ? and deleted_us is null
+      and (cwd is not null or parent_id is not null)
 """
 _MARK = "select seq, turn, turn_seq from progress where session = ?"
 _SET_PROGRESS = "insert or replace into progress values (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -320,7 +323,7 @@ class SqliteSearchIndex:
             # The store is attached to the same connection, and SQLite does not say which one it is.
             if complaints(self._store):
                 raise IndexDamaged(
-                    f"the index {self._path} is damaged: `rekindle reindex` makes it anew"
+                    f"the index {self._path} is damaged; `rekindle reindex` rebuilds it"
                 ) from error
             raise StoreDamaged(f"the store {self._store} is damaged: {error}") from error
         except apsw.ReadOnlyError as error:
@@ -380,7 +383,7 @@ def complaints(store: Path) -> list[str]:
     except (apsw.CorruptError, apsw.NotADBError) as error:
         return [str(error)]
     except (apsw.Error, OSError) as error:
-        raise StoreUnavailable(f"the index {path} cannot be looked at: {error}") from error
+        raise StoreUnavailable(f"the index {path} cannot be examined: {error}") from error
 
 
 def table_of(shard: int) -> str:
@@ -438,13 +441,13 @@ def _check_not_foreign(path: Path) -> None:
     """
     if path.is_symlink():
         raise StoreUnavailable(
-            f"{path} is a symbolic link, which Rekindle does not follow: move it away"
+            f"{path} is a symbolic link, which Rekindle does not follow; move it away"
         )
     if not path.exists() or path.stat().st_size == 0:
         return
     start = header_of(path)
     if not start.startswith(_MAGIC) and (start.strip(b"\0") or not start):
-        raise StoreUnavailable(f"{path} is a file, but no index of Rekindle's: move it away")
+        raise StoreUnavailable(f"{path} is a file, but not a Rekindle index; move it away")
 
 
 def _is_unusable(db: Database, path: Path) -> bool:
@@ -460,7 +463,7 @@ def _is_unusable(db: Database, path: Path) -> bool:
         if db.in_transaction:
             db.execute("rollback")
     if application_id != _APPLICATION_ID and not is_new:
-        raise StoreUnavailable(f"{path} is a database, but no index of Rekindle's")
+        raise StoreUnavailable(f"{path} is a database, but not a Rekindle index; move it away")
     return not is_new and version != _VERSION
 
 

@@ -12,7 +12,7 @@ LAST_PLACE = f"""
 SESSION = f"""
     select id, agent_session_id, agent_name, agent_version, command, cwd, directories,
            user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
-           archived_us, deleted_us, turns, messages, origin, saved_turns,
+           archived_us, deleted_us, turns, messages, origin, saved_turns, agent_archived,
            {LAST_PLACE}
     from session
 """  # noqa: S608 - constants only
@@ -42,6 +42,8 @@ OPEN = """
     update session
     set saved_turns = iif(agent_session_id is coalesce(:agent_session_id, agent_session_id),
                           saved_turns, 0),
+        agent_archived = iif(agent_session_id is coalesce(:agent_session_id, agent_session_id),
+                             agent_archived, 0),
         agent_session_id = coalesce(:agent_session_id, agent_session_id),
         agent_name = coalesce(:agent_name, agent_name),
         agent_version = coalesce(:agent_version, agent_version),
@@ -103,8 +105,11 @@ COPY = """
     from stretch where place between ? and ?
 """
 
+# Only a rewind counts nothing new. It moves no time, so the search index needs the revision.
 COUNT = """
-    update session set turns = turns + :turns, messages = messages + :messages
+    update session set turns = turns + :turns, messages = messages + :messages,
+        saved_turns = iif(:turns < 0, 0, saved_turns),
+        revision = revision + (max(:turns, :messages) <= 0)
     where id = :session_id
 """
 
@@ -133,10 +138,55 @@ ARCHIVE = """
     update session set archived_us = iif(? is null, null, coalesce(archived_us, ?)) where id = ?
 """
 
+# As in the index `session_by_mark`. With `cwd is null` SQLite would read all unopened sessions.
+PLACEHOLDER = "iif(cwd is null, archived_us is not null or user_title is not null, 0)"
+
+ARCHIVE_DIFFERENCES = f"""
+    {SESSION}
+    where (agent_session_id, agent_archived) in (select key, not value from json_each(:states))
+      and deleted_us is null and cwd is not null
+      and not exists (select 1 from session later
+                      where later.agent_session_id = session.agent_session_id
+                        and later.key > session.key)
+"""  # noqa: S608 - constants only
+
+_SUBAGENTS = """
+    with recursive found (key, id) as (
+        select key, id from session
+        where parent_id in (select value from json_each(:ids)) and cwd is null
+        union
+        select session.key, session.id from session join found on session.parent_id = found.id
+        where session.cwd is null
+    )
+    select key from found
+"""
+"""The keys of the sub-agents of sessions, and of theirs."""
+
+SUBAGENTS = f"""
+    {SESSION} where key in ({_SUBAGENTS}) order by created_us, id
+"""
+
+DELETE = f"""
+    update session set deleted_us = :at_us
+    where id = :id or (deleted_us is null and key in ({_SUBAGENTS}))
+"""  # noqa: S608 - constants only
+
+DELETION_TIME = "select deleted_us from session where id = ? and deleted_us is not null"
+
+UNDELETE_SUBAGENTS = f"""
+    update session set deleted_us = null where deleted_us = :at_us and key in ({_SUBAGENTS})
+"""  # noqa: S608 - constants only
+
+SUBAGENT_KEYS = f"select key, id from session where key in ({_SUBAGENTS})"  # noqa: S608 - constants only
+
 DELETED_KEYS = """
     select key, id from session
     where id in (select value from json_each(?)) and deleted_us is not null
 """
+
+DELETED_SUBAGENT_KEYS = f"""
+    select key, id from session where key in ({_SUBAGENTS}) and deleted_us is not null
+"""  # noqa: S608 - constants only
 
 DELETED = """
     select id from session
@@ -148,8 +198,34 @@ BLANK = """
     update session
     set agent_name = null, agent_version = null, command = '[]', program = null, cwd = null,
         directories = '[]', user_title = null, agent_title = null, prompt_title = null,
-        parent_id = null, archived_us = null, turns = 0, messages = 0, origin = null
+        parent_id = null, archived_us = null, agent_archived = 0, turns = 0, messages = 0,
+        origin = null
     where key = ?
+"""
+
+UNUSED = """
+    turns = 0 and cwd is not null and deleted_us is null and archived_us is null
+    and parent_id is null and origin is null and user_title is null
+"""
+"""The condition of `Session.is_unused`."""
+
+UNUSED_SESSIONS = f"""
+    {SESSION} where {UNUSED} and created_us < ? and (created_us, id) > (?, ?)
+    and key not in (select value from json_each(?))
+    order by created_us, id limit ?
+"""  # noqa: S608 - constants only
+
+UNUSED_KEY = f"select key from session where id = ? and {UNUSED}"  # noqa: S608 - constants only
+
+REMEMBER_FORGOTTEN = """
+    insert or replace into forgotten
+    select agent_session_id, :at_us from session where key = :key and agent_session_id <> ''
+    union select agent_session_id, :at_us from former where session = :key
+"""
+
+FORGOTTEN_IDS = """
+    select agent_session_id, at_us from forgotten
+    where agent_session_id in (select value from json_each(?))
 """
 
 KNOWN_IDS = """
@@ -159,6 +235,20 @@ KNOWN_IDS = """
     union select agent_session_id from former
     where agent_session_id in (select value from json_each(:ids))
 """
+
+_IS_RECORDED = f"""
+    (cwd is not null or origin is not null or deleted_us is not null
+     or exists (select 1 from stretch where {WITHIN}))
+"""  # noqa: S608 - constants only
+
+RECORDED_IDS = f"""
+    select agent_session_id from session
+    where agent_session_id in (select value from json_each(:ids)) and {_IS_RECORDED}
+    union select id from session
+    where id in (select value from json_each(:ids)) and {_IS_RECORDED}
+    union select former.agent_session_id from former join session on key = session
+    where former.agent_session_id in (select value from json_each(:ids)) and {_IS_RECORDED}
+"""  # noqa: S608 - constants only
 
 LAST_ROW = f"{ROW} where place between ? and ? order by place desc limit 1"
 

@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import apsw
 
-from rekindle.errors import SessionAmbiguous, SessionNotFound, StoreDamaged, StoreUnavailable
+from rekindle.errors import (
+    SessionAmbiguous,
+    SessionNotFound,
+    StoreDamaged,
+    StoreError,
+    StoreUnavailable,
+)
 from rekindle.model import (
     ACTIVITY,
     AgentTrait,
@@ -109,6 +115,8 @@ class SqliteStore:
                 except apsw.ConstraintError:
                     # Another process has appended to the session: find its end again.
                     self._commit(changes, sync=sync, timeout=wait)
+                if self._writer.forgotten:
+                    self._note_forgotten()
         except (apsw.Error, OSError, UnicodeEncodeError, OverflowError) as error:
             raise as_store_error(error, self._path) from error
 
@@ -142,7 +150,9 @@ class SqliteStore:
         from rekindle.store.sqlite.pending import apply_once  # noqa: PLC0415 - seldom needed
 
         with self._appending(timeout):
-            return apply_once(self, self._db, token, changes, self._writer.apply)
+            problems = apply_once(self, self._db, token, changes, self._writer.apply)
+        self._note_forgotten()
+        return problems
 
     def forget_pending(self, token: str) -> None:
         """Forget how many changes were applied."""
@@ -196,15 +206,21 @@ class SqliteStore:
         by_source = zip(TitleSource, rows[0], strict=True)
         return {source: title for source, title in by_source if title is not None}
 
-    def known_ids(self, session_ids: Sequence[str]) -> set[str]:
+    def known_ids(self, session_ids: Sequence[str], *, recorded_only: bool = False) -> set[str]:
         """Return the ids that belong to a session."""
         ids = json.dumps(list(session_ids))
-        return {row[0] for row in self._query(sql.KNOWN_IDS, {"ids": ids})}
+        query = sql.RECORDED_IDS if recorded_only else sql.KNOWN_IDS
+        return {row[0] for row in self._query(query, {"ids": ids})}
 
     def find_by_agent_id(self, agent_session_id: str) -> str | None:
         """Return the session that an agent knows by this id."""
         rows = self._query(sql.FIND_BY_AGENT_ID, {"id": agent_session_id})
         return rows[0][0] if rows else None
+
+    def archive_differences(self, states: Mapping[str, bool]) -> list[Session]:
+        """Return the sessions whose archive state differs from the agent's own."""
+        rows = self._query(sql.ARCHIVE_DIFFERENCES, {"states": json.dumps(states)})
+        return [self._decode_session(row) for row in rows]
 
     def agent_commands(self, identities: Collection[str]) -> list[tuple[str, ...]]:
         """Return the commands of agents."""
@@ -218,6 +234,10 @@ class SqliteStore:
         known = {trait.value for trait in AgentTrait}
         # A newer Rekindle may have recorded others.
         return frozenset(AgentTrait(trait) for (trait,) in rows if trait in known)
+
+    def forgotten_ids(self, agent_session_ids: Sequence[str]) -> dict[str, int]:
+        """Return the times of forgotten sessions."""
+        return dict(self._query(sql.FORGOTTEN_IDS, (json.dumps(list(agent_session_ids)),)))
 
     def imported(self) -> Iterator[ImportedSession]:
         """Yield the sessions that have an origin."""
@@ -257,9 +277,18 @@ class SqliteStore:
             leased = self._leases.holders().keys()
             return self._totals.statuses(self._db, leased, session_ids, self._hooks.turn_has_ended)
 
+    def subagents(self, *session_ids: str) -> list[Session]:
+        """Return the sub-agents of sessions."""
+        rows = self._query(sql.SUBAGENTS, {"ids": json.dumps(session_ids)})
+        return [self._decode_session(row) for row in rows]
+
     def purge(self, *session_ids: str) -> None:
         """Purge deleted sessions, but keep their tombstones."""
         rows = self._query(sql.DELETED_KEYS, (json.dumps(session_ids),))
+        deleted = [session_id for _, session_id in rows]
+        # A sub-agent without a message counts as purged, and is found through its parent only.
+        subagents = self._query(sql.DELETED_SUBAGENT_KEYS, {"ids": json.dumps(deleted)})
+        rows = list(dict.fromkeys([*rows, *subagents]))
         # The index comes first, because a session that is not purged yet is purged again later.
         self._forget_documents(*(session_id for _, session_id in rows))
         with self.writing():
@@ -341,22 +370,40 @@ class SqliteStore:
         """Return the sessions that were deleted before this time."""
         return [row[0] for row in self._query(sql.DELETED, (before_us, limit))]
 
+    def unused_sessions(
+        self, before_us: int, *, after: tuple[int, str] = (0, ""), limit: int = -1
+    ) -> list[Session]:
+        """Return the sessions that no client has used."""
+        with self._mutex, translate_errors(self._path):
+            leased = json.dumps(list(self._leases.holders()))
+        rows = self._query(sql.UNUSED_SESSIONS, (before_us, *after, leased, limit))
+        return [self._decode_session(row) for row in rows]
+
     def erase(self, session_id: str) -> None:
         """Remove a session."""
         with self.writing():
-            for (key,) in self._execute("select key from session where id = ?", (session_id,)):
-                self._clear(key, session_id)
+            own = self._execute("select key, id from session where id = ?", (session_id,))
+            values = {"ids": json.dumps([id_ for _, id_ in own])}
+            rows = own + self._execute(sql.SUBAGENT_KEYS, values)
+            for key, id_ in rows:
+                self._clear(key, id_)
                 self._execute("delete from session where key = ?", (key,))
         # The index comes last, because a session may be indexed as long as it exists.
-        self._forget_documents(session_id)
+        self._forget_documents(session_id, *(id_ for _, id_ in rows))
 
     def _clear(self, key: int, session_id: str) -> None:
         """Remove the entries of a session, and overwrite them."""
         self._db.pragma("secure_delete", 1)
-        self._execute("delete from stretch where place between ? and ?", places(key))
-        self._execute("delete from lease where session = ?", (key,))
-        self._execute("delete from former where session = ?", (key,))
-        self._writer.ends.pop(session_id, None)
+        self._writer.remove_parts(key, session_id)
+
+    def _note_forgotten(self) -> None:
+        """Remove what is left of sessions that Forgotten has removed from the database."""
+        forgotten, self._writer.forgotten = self._writer.forgotten, []
+        for session_id in forgotten:
+            self._leases.forget(session_id)
+        # A damaged index must not fail a write that has succeeded.
+        with suppress(StoreError):
+            self._forget_documents(*forgotten)
 
     def _forget_documents(self, *session_ids: str) -> None:
         if session_ids:
@@ -439,7 +486,7 @@ class SqliteStore:
             if not is_held:
                 self._check_not_replaced(changes)
         except BaseException:
-            self._writer.ends.clear()
+            self._writer.rolled_back()
             raise
         finally:
             if is_held:
@@ -479,7 +526,7 @@ class SqliteStore:
                 with self.writing(timeout):
                     yield
             except BaseException:
-                self._writer.ends.clear()
+                self._writer.rolled_back()
                 raise
 
     @contextmanager

@@ -136,8 +136,8 @@ def check_no_leases(leases: Leases) -> None:
     """Raise StoreUnavailable if a process holds a lease."""
     for holder in leases.holders().values():
         raise StoreUnavailable(
-            f"process {holder.pid} on {holder.machine} is recording, and this store is of an "
-            "older kind, which can be compacted only while nobody records: close it first"
+            f"process {holder.pid} on {holder.machine} is recording, and this older kind of store "
+            "can be compacted only while no process records; close that process first"
         )
 
 
@@ -148,7 +148,7 @@ def check_rewrite_is_short(db: Database, leases: Leases) -> None:
     for holder in leases.holders().values():
         raise StoreUnavailable(
             f"process {holder.pid} on {holder.machine} is recording, and would have to wait until "
-            "the whole store is written anew: close it first"
+            "the whole store is rewritten; close that process first"
         )
 
 

@@ -1,5 +1,6 @@
 """Write changes to the database. Call it inside a transaction, or for a single statement."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from msgspec.structs import asdict
 from rekindle.errors import SessionNotFound
 from rekindle.model import (
     ACTIVITY,
+    AgentArchived,
     AgentObserved,
     AgentSaved,
     Archived,
@@ -17,12 +19,15 @@ from rekindle.model import (
     Counted,
     Deleted,
     EntryBatch,
+    Forgotten,
     Forked,
     Imported,
     Opened,
+    RareChange,
     Titled,
     Truncated,
 )
+from rekindle.store.base import KEPT_FORGOTTEN_US
 from rekindle.store.sqlite import sql
 from rekindle.store.sqlite.codec import (
     CODEC_LINES,
@@ -45,8 +50,15 @@ class Writer:
         self._append: Callable[..., object] = db.cursor().execute
         self.ends: dict[str, int] = {}
         """The place of the next entry by session id, as far as this process knows."""
+        self.forgotten: list[str] = []
+        """The sessions that Forgotten has removed, until the store has noticed it."""
         self.last: tuple[EntryBatch, int] | None = None
         """The batch that was inserted last, or could not be, and its place."""
+
+    def rolled_back(self) -> None:
+        """Forget everything that a failed commit may have changed."""
+        self.ends.clear()
+        self.forgotten.clear()
 
     def apply_all(self, changes: Iterable[Change], latest_us: int | None = None) -> None:
         """Write the changes of one commit. Raises SessionNotFound.
@@ -75,6 +87,7 @@ class Writer:
                 values = opened_values(change)
                 if change.agent_session_id is not None:
                     self._execute(sql.REMEMBER_FORMER, values)
+                self._undelete_subagents(change.session_id)
                 self._update_or_create(sql.OPEN, values, change)
             case Titled():
                 self._update_or_create(sql.TITLE[change.source], asdict(change), change)
@@ -83,11 +96,10 @@ class Writer:
             case _:
                 self._apply_rare(change)
 
-    def _apply_rare(
-        self,
-        change: Forked | Deleted | Archived | Imported | Truncated | AgentSaved | AgentObserved,
-    ) -> None:
+    def _apply_rare(self, change: RareChange) -> None:
         match change:
+            case Forgotten():
+                self._forget(change)
             case AgentSaved():
                 statement = "update session set saved_turns = turns where id = ?"
                 self._execute(statement, (change.session_id,))
@@ -97,11 +109,13 @@ class Writer:
             case Forked():
                 fork(self._db, change, self._key_of(change.parent_id))
             case Deleted():
-                statement = "update session set deleted_us = ? where id = ?"
-                self._execute(statement, (change.at_us, change.session_id))
+                self._delete(change)
             case Archived():
                 since_us = change.at_us if change.is_archived else None
                 self._execute(sql.ARCHIVE, (since_us, since_us, change.session_id))
+            case AgentArchived():
+                statement = "update session set agent_archived = ? where id = ?"
+                self._execute(statement, (change.is_archived, change.session_id))
             case Imported():
                 origin = msgspec.json.encode(change.origin).decode()
                 values = {"session_id": change.session_id, "origin": origin}
@@ -111,6 +125,37 @@ class Writer:
                 truncate(self._db, key, change.until_seq)
                 self._execute(sql.REVISE_TRUNCATED, (key,))
                 self.ends.pop(change.session_id, None)
+
+    def _delete(self, deleted: Deleted) -> None:
+        """Delete a session and its sub-agents, if it exists."""
+        session_id = deleted.session_id
+        values = {"id": session_id, "ids": json.dumps([session_id]), "at_us": deleted.at_us}
+        if self._execute(_KEY, (session_id,)):
+            self._execute(sql.DELETE, values)
+
+    def _undelete_subagents(self, session_id: str) -> None:
+        """Undelete the sub-agents that were deleted with a session, which is undeleted next."""
+        for (at_us,) in self._execute(sql.DELETION_TIME, (session_id,)):
+            values = {"ids": json.dumps([session_id]), "at_us": at_us}
+            self._execute(sql.UNDELETE_SUBAGENTS, values)
+
+    def _forget(self, forgotten: Forgotten) -> None:
+        session_id = forgotten.session_id
+        for (key,) in self._execute(sql.UNUSED_KEY, (session_id,)):
+            if forgotten.hides_agents:
+                oldest_us = forgotten.at_us - KEPT_FORGOTTEN_US
+                self._execute("delete from forgotten where at_us < ?", (oldest_us,))
+                self._execute(sql.REMEMBER_FORGOTTEN, {"key": key, "at_us": forgotten.at_us})
+            self.remove_parts(key, session_id)
+            self._execute("delete from session where key = ?", (key,))
+            self.forgotten.append(session_id)
+
+    def remove_parts(self, key: int, session_id: str) -> None:
+        """Remove everything that belongs to a session, except the session itself."""
+        self._execute("delete from stretch where place between ? and ?", places(key))
+        self._execute("delete from lease where session = ?", (key,))
+        self._execute("delete from former where session = ?", (key,))
+        self.ends.pop(session_id, None)
 
     def append(self, batch: EntryBatch) -> None:
         """Append entries to their session."""

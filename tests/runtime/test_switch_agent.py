@@ -1,0 +1,64 @@
+"""An editor switches the agent of a session with a configuration option."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from stdio_client import CWD, EXAMPLE_AGENT, NEW, REKINDLE, Client, said
+
+
+@pytest.fixture
+def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Configure two agents: one of version 1, and one of version 2 that names itself otherwise."""
+    first, second = (tmp_path / name for name in ("first", "second"))
+    words = " ".join(shlex.quote(str(word)) for word in EXAMPLE_AGENT)
+    first.write_text(f"#!/bin/sh\nexec {words}\n")
+    rename = "sed -u 's/example-agent/another-agent/'"
+    second.write_text(f"#!/bin/sh\n{words} --protocol 2 --only-v2 | {rename}\n")
+    for script in (first, second):
+        script.chmod(0o755)
+    sections = [
+        f"[agents.{it.name}]\ncommand = [{json.dumps(str(it))}]\n" for it in (first, second)
+    ]
+    (tmp_path / "config.toml").write_text("\n".join(sections))
+    monkeypatch.setenv("REKINDLE_CONFIG", str(tmp_path / "config.toml"))
+
+
+@pytest.mark.usefixtures("configured")
+def test_another_agent_continues_the_session(tmp_path: Path) -> None:
+    client = Client(*REKINDLE, "run", "--store", tmp_path / "store", "--agent-option", "first")
+    try:
+        client.call("initialize", {"protocolVersion": 1})
+        opened = client.call("session/new", {"cwd": CWD, "mcpServers": []})
+        session_id = opened["sessionId"]
+        (option,) = [it for it in opened["configOptions"] if it.get("category") == "agent"]
+        assert option["currentValue"] == "first"
+        assert {"first", "second"} <= {it["value"] for it in option["options"]}
+        client.prompt(session_id, "My name is Ada.")
+        params = {"sessionId": session_id, "configId": option["id"], "value": "second"}
+        switched = client.call("session/set_config_option", params)
+        assert switched["configOptions"][-1]["currentValue"] == "second"
+        answer = client.prompt(session_id, "what did I say first?")
+        assert said(answer).endswith("You said first: My name is Ada.")
+        assert "Rekindle sent it the history" in said(answer)
+        # And back again.
+        client.call("session/set_config_option", {**params, "value": "first"})
+        assert said(client.prompt(session_id, "how many prompts")).endswith(
+            "2 prompts before this one."
+        )
+        loaded = client.call("session/load", NEW | {"sessionId": session_id})
+        assert loaded["configOptions"][-1]["currentValue"] == "first"
+    finally:
+        client.close()
+
+
+@pytest.mark.usefixtures("configured")
+def test_the_option_is_not_offered_by_default(tmp_path: Path) -> None:
+    client = Client(*REKINDLE, "run", "--store", tmp_path / "store", "first")
+    try:
+        client.call("initialize", {"protocolVersion": 1})
+        assert "configOptions" not in client.call("session/new", {"cwd": CWD, "mcpServers": []})
+    finally:
+        client.close()

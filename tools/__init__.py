@@ -1,0 +1,1 @@
+"""Programs that write documents: the pictures, and the reference of the commands."""
