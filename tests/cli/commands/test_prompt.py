@@ -9,6 +9,7 @@ import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -156,6 +157,49 @@ def test_new_session_is_started(store: Path, tmp_path: Path, words: list[str], s
     (session,) = json.loads(cli("list", "--store", store, "--json").stdout)
     assert done.stderr == f"rekindle: note: new session {session['id']}\n"
     assert (session["cwd"], session["turns"]) == (str(tmp_path), 1)
+
+
+def test_quoted_words_after_the_agent_are_the_prompt(store: Path, tmp_path: Path) -> None:
+    new = [*REKINDLE, "prompt", "--new", "--store", str(store), "--", *EXAMPLE_AGENT]
+    with Path(os.devnull).open() as stdin:
+        done = _run(new, "Hello Ada", stdin=stdin, cwd=tmp_path)
+    assert done.stdout == "You said: Hello Ada. That makes 1 message so far.\n"
+    (session,) = json.loads(cli("list", "--store", store, "--json").stdout)
+    assert session["agent"]["command"] == list(EXAMPLE_AGENT)
+
+
+@pytest.mark.parametrize(
+    ("words", "device"),
+    [
+        (["Hello"], os.devnull),
+        (["--delay", "0 or more"], os.devnull),
+        (["Hello Ada"], "an empty file"),
+    ],
+)
+def test_no_other_words_after_the_agent_are_a_prompt(
+    store: Path, tmp_path: Path, words: list[str], device: str
+) -> None:
+    empty = tmp_path / "an empty file"
+    empty.touch()
+    new = [*REKINDLE, "prompt", "--new", "--store", str(store), "--", *EXAMPLE_AGENT]
+    with (tmp_path / device).open() as stdin:
+        done = _run(new, *words, stdin=stdin, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "nothing to send: give TEXT before --" in done.stderr
+
+
+def _run(
+    command: list[str], *words: str, stdin: IO[str], cwd: Path
+) -> "subprocess.CompletedProcess[str]":
+    return warm_start.run(
+        [*command, *words],
+        stdin=stdin,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+        cwd=cwd,
+    )
 
 
 def test_new_session_uses_the_agent_used_last(store: Path, tmp_path: Path) -> None:
