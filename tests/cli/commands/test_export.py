@@ -149,8 +149,8 @@ def test_export_writes_to_a_device(store: Path) -> None:
         (["--all", "--format", "markdown"], "the format markdown is for one session"),
         (["s2", "ses_all"], "the format markdown is for one session"),
         (["s2", "--all", "--format", "bundle"], "leave the sessions out"),
-        (["s2", "--format", "pdf"], "invalid choice: 'pdf'"),
-        (["s2", "--protocol", "3"], "invalid choice: 3"),
+        (["s2", "--format", "pdf"], "--format cannot be 'pdf'"),
+        (["s2", "--protocol", "3"], "--protocol cannot be 3"),
         (["s2", "--protocol", "2"], "--protocol needs --format acp"),
     ],
 )

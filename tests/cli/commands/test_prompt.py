@@ -306,7 +306,7 @@ def test_deleted_or_leased_session_is_reported(store: Path, session: str) -> Non
         (["prompt", "--new", "--", "/bin/echo", "acp"], "nothing to send: give TEXT before --"),
         (["prompt", "--new", "", "--", "/bin/echo", "acp"], "nothing to send"),
         (["prompt", "--new", "--last", "x"], "leave out --last, --title and --takeover"),
-        (["prompt", "--last", "--title", "x", "hello"], "not allowed with"),
+        (["prompt", "--last", "--title", "x", "hello"], "exclude each other"),
         (["prompt", "--title", " ", "hello"], "--title: the text is empty"),
         (["resume", "x"], "needs a terminal: without one, use `rekindle prompt`\n"),
         (["new"], "needs a terminal: without one, use `rekindle prompt --new`\n"),
