@@ -139,8 +139,10 @@ def test_titles_of_archived_sessions_are_found_but_of_deleted_ones_on_demand(
     deleted = Page(deleted=True, with_archived=True)
     for text in ("manual", "@1", "-", "77"):
         assert find_session(store, text, deleted, any_project=True).id == "77b1"
-    with pytest.raises(StoreError, match="there is no session @2"):
-        find_session(store, "@2", deleted)
+    for page, kind in ((deleted, "deleted"), (Page(archived=True), "archived")):
+        expected = f"there is no {kind} session @2; `rekindle list --{kind}` shows the {kind}"
+        with pytest.raises(StoreError, match=expected):
+            find_session(store, "@2", page)
 
 
 @pytest.mark.parametrize("text", ["x", "@1", "-"])
