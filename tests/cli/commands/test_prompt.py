@@ -243,6 +243,7 @@ def test_imported_session_is_continued_with_the_agent_of_its_tool(
     done = cli(*prompt, **environ)
     assert (done.returncode, done.stdout) == (127, "")
     assert "this session is one of Claude Code, whose agent claude-agent-acp is not" in done.stderr
+    assert "claude-agent-acp` installs it; or continue with another agent: `-- C" in done.stderr
     install(tmp_path / "bin", "opencode")
     assert "continue with another agent: `-- opencode`" in cli(*prompt, **environ).stderr
     assert cli(*prompt, "--", "opencode", **environ).returncode == 0

@@ -78,7 +78,7 @@ def _edit(path: str) -> None:
     Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or _DEFAULT_EDITOR
     try:
-        done = subprocess.run([*shlex.split(editor), path], check=False)
+        done = subprocess.run([*shlex.split(editor), path], check=False)  # noqa: S603 - the user's
     except (OSError, ValueError) as error:
         raise RekindleError(f"the editor {editor!r} does not start; set EDITOR") from error
     if done.returncode:
