@@ -102,6 +102,27 @@ def test_version_has_a_short_option(option: str, capsys: pytest.CaptureFixture[s
 # -- options --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("command", "short", "long"),
+    [
+        ("list", "-n", "--limit"),
+        ("search", "-n", "--limit"),
+        ("stats", "-n", "--weeks"),
+        ("prune", "-n", "--keep"),
+        ("prune", "-y", "--yes"),
+        ("delete", "-y", "--yes"),
+        ("prompt", "-y", "--yes"),
+        ("show", "-f", "--follow"),
+        ("export", "-f", "--force"),
+        ("export", "-o", "--output"),
+    ],
+)
+def test_frequent_options_have_a_short_form(command: str, short: str, long: str) -> None:
+    _, parser = load_command(command)
+    assert f"  {short}" in parser.format_help()
+    assert any({short, long} <= set(it.option_strings) for it in parser._actions)  # noqa: SLF001
+
+
 def test_store_may_precede_the_command(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
