@@ -101,7 +101,7 @@ def test_chat_shows_all_updates_and_asks_for_permission(store: Path, folder: Pat
             "✓ Read /",
             "· Edit /",
             "+the oat milk",
-            "? Edit",
+            "? Allow Edit",
             "1  Allow once (y)",
         ):
             assert words in terminal.shown

