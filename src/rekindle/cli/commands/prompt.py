@@ -7,7 +7,7 @@ shown on a terminal. Without a terminal they are rejected, unless you pass
 AGENT is a name from `rekindle agents`, or a command. By default, Rekindle
 starts the agent that used the session last. With --new, it starts the agent
 that was used last in this folder, and prints the new session's id on stderr.
-If nothing stands before `--`, quoted words at the end can be the prompt.
+Without TEXT, quoted words at the end of the command line can be the prompt.
 
 exit codes:
   0 the turn ended normally   3 max_tokens          6 cancelled elsewhere

@@ -162,9 +162,8 @@ def _why_nothing(
         return NO_SESSIONS_YET
     if not arguments.archived and _is_in_archive(arguments.store, request):
         return "only archived sessions match; --archived includes them"
-    if len(request.terms) > 1:
-        return "no message has all these words; try fewer, or the beginning of a word and *"
-    return "nothing found"
+    fewer = "no message has all these words; try fewer, or the beginning of a word and *"
+    return fewer if len(request.terms) > 1 else "nothing found"
 
 
 def _is_in_archive(option: str | None, request: SearchRequest) -> bool:
