@@ -1,6 +1,6 @@
 """Plain texts for the errors of argparse.
 
-A message that is not known here stays as it is: other versions of Python may have other messages.
+Unknown messages are returned unchanged, because other versions of Python may have other messages.
 """
 
 import re
