@@ -102,6 +102,27 @@ def test_version_has_a_short_option(option: str, capsys: pytest.CaptureFixture[s
 # -- options --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("command", "short", "long"),
+    [
+        ("list", "-n", "--limit"),
+        ("search", "-n", "--limit"),
+        ("stats", "-n", "--weeks"),
+        ("prune", "-n", "--keep"),
+        ("prune", "-y", "--yes"),
+        ("delete", "-y", "--yes"),
+        ("prompt", "-y", "--yes"),
+        ("show", "-f", "--follow"),
+        ("export", "-f", "--force"),
+        ("export", "-o", "--output"),
+    ],
+)
+def test_frequent_options_have_a_short_form(command: str, short: str, long: str) -> None:
+    _, parser = load_command(command)
+    assert f"  {short}" in parser.format_help()
+    assert any({short, long} <= set(it.option_strings) for it in parser._actions)  # noqa: SLF001
+
+
 def test_store_may_precede_the_command(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -127,14 +148,21 @@ def test_store_is_refused_by_a_command_without_one(capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["list", "--limt", "5"], "unrecognized arguments: --limt 5; did you mean --limit?"),
-        (["list", "--xyzzy"], "unrecognized arguments: --xyzzy; see `rekindle list --help`"),
-        (["list", "x"], "unrecognized arguments: x; see `rekindle list --help`"),
-        (["list", "--cwd"], "--cwd: expected one argument; see `rekindle list --help`"),
-        (["archive"], "the following arguments are required: SESSION; see `rekindle archive"),
-        (["list", "--nope\x1b[31m"], "unrecognized arguments: --nope\\x1b[31m; "),
-        (["--store"], "--store: expected one argument; see `rekindle --help`"),
-        (["--xyzzy"], "unrecognized arguments: --xyzzy; see `rekindle --help`"),
+        (["list", "--limt", "5"], "unknown option --limt; did you mean --limit?"),
+        (["list", "--xyzzy"], "unknown option --xyzzy; see `rekindle list --help`"),
+        (["list", "x"], "unknown argument x; see `rekindle list --help`"),
+        (["list", "--cwd"], "--cwd needs a value; see `rekindle list --help`"),
+        (["list", "-n", "x"], "-n/--limit needs a number, and 'x' is not one; see `rekindle list"),
+        (["list", "--json=1"], "--json takes no value; leave out the part from = on"),
+        (["archive"], "SESSION is missing; see `rekindle archive --help`"),
+        (["relocate"], "SESSION and DIR are missing; see `rekindle relocate --help`"),
+        (["setup", "vi"], "EDITOR cannot be 'vi'; use zed, jetbrains, vscode, neovim or emacs"),
+        (["export", "--protocol", "3"], "--protocol cannot be 3; use 1 or 2"),
+        (["setup", "zed", "--all", "--undo"], "--undo and --all exclude each other; use one of"),
+        (["list", "--nope\x1b[31m"], "unknown option --nope\\x1b[31m; "),
+        (["--store"], "--store needs a value; see `rekindle --help`"),
+        (["--stor", "x.db", "list"], "unknown option --stor; did you mean --store?"),
+        (["--xyzzy"], "unknown option --xyzzy; see `rekindle --help`"),
     ],
 )
 def test_wrong_arguments_are_errors_with_a_remedy(

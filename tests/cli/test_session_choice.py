@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from rekindle.cli.main import main
-from rekindle.cli.session_choice import NO_SESSIONS_YET, by_title, choose_session, find_session
+from rekindle.cli.session_choice import (
+    NO_SESSIONS_YET,
+    by_title,
+    choose_from_menu,
+    choose_session,
+    find_session,
+)
 from rekindle.errors import SessionNotFound, SessionPurged, StoreError, UsageError
 from rekindle.model import Archived, Counted, Deleted, Opened, Page, Titled, TitleSource
 from rekindle.store.base import Store
@@ -139,8 +145,10 @@ def test_titles_of_archived_sessions_are_found_but_of_deleted_ones_on_demand(
     deleted = Page(deleted=True, with_archived=True)
     for text in ("manual", "@1", "-", "77"):
         assert find_session(store, text, deleted, any_project=True).id == "77b1"
-    with pytest.raises(StoreError, match="there is no session @2"):
-        find_session(store, "@2", deleted)
+    for page, kind in ((deleted, "deleted"), (Page(archived=True), "archived")):
+        expected = f"there is no {kind} session @2; `rekindle list --{kind}` shows the {kind}"
+        with pytest.raises(StoreError, match=expected):
+            find_session(store, "@2", page)
 
 
 @pytest.mark.parametrize("text", ["x", "@1", "-"])
@@ -167,6 +175,27 @@ def test_only_one_way_of_choosing_is_accepted(store: MemoryStore) -> None:
     store.purge("77b1")
     with pytest.raises(SessionPurged):
         chosen("77b1")
+
+
+def test_session_without_a_turn_is_never_chosen(
+    store: MemoryStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    store.write([Opened(session_id="unused", at_us=NOW, cwd="/p")])
+    assert store.sessions(Page(limit=1))[0].id == "unused"
+    for text in ("-", "@1"):
+        assert found(store, text) == "3f2a9c1b-one"
+    assert choose_session(store, None, last=True, title=None, any_project=True).id == "3f2a9c1b-one"
+    typed = tmp_path / "typed"
+    typed.write_text("1\n")
+    with typed.open() as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert choose_from_menu(store).id == "3f2a9c1b-one"
+    assert "unused" not in capsys.readouterr().out
+    # Its id still names it.
+    assert found(store, "unused") == "unused"
 
 
 @pytest.fixture

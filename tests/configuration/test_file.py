@@ -68,6 +68,7 @@ def test_a_missing_file_is_no_configuration(path: Path) -> None:
         ),
         ("[run]\nstore = '/x'", "unknown key `run.store`: did you mean `store`?"),
         ("[run]\nx = 1", "unknown key `run.x`: `rekindle config` lists the keys"),
+        ("[agent.x]\ncommand = 'y'", "unknown key `agent`: did you mean `agents`?"),
         ("zzz = 1", "unknown key `zzz`: `rekindle config` lists the keys"),
         ("[zzz.y]\nx = 1", "unknown key `zzz`: `rekindle config` lists the keys"),
     ],
@@ -82,8 +83,11 @@ def test_an_unknown_key_is_a_warning_with_the_nearest_key(
     ("text", "expected"),
     [
         ("redact = 'no'", "`redact` must be `true` or `false`"),
-        ("run = 1", "`run` must be a table: write `[run]`"),
-        ("agents.x = 'agent'", "`agents.x` must be a table: write `[agents.x]`"),
+        ("run = 1", "`run` must be a table: write `[run]`, and below it `handover = …`"),
+        (
+            "agents.x = 'agent'",
+            "`agents.x` must be a table: write `[agents.x]`, and below it `command = …`",
+        ),
         (
             "agents.'a b'.command = 'x'",
             "`agents.a b`: a name has letters, digits, `-` and `_` only",

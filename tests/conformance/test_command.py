@@ -123,7 +123,7 @@ def test_secrets_are_masked(tmp_path: Path) -> None:
     ("options", "command", "code", "message"),
     [
         ([], (), 2, "no agent given"),
-        (["--only", "nothing"], ("true",), 2, "invalid choice: 'nothing'"),
+        (["--only", "nothing"], ("true",), 2, "--only cannot be 'nothing'"),
         ([], ("true",), 3, "`initialize` was not answered: the agent ended with 0"),
         (["--patience", "0.2"], ("sleep", "60"), 3, "`initialize` was not answered: not in time"),
         (["--patience", "0.2"], ("sh", "-c", "echo hi; sleep 60"), 3, "`initialize` was not answ"),

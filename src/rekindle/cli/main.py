@@ -98,7 +98,6 @@ CHANGING_COMMANDS = frozenset(
 _DEBUG = "REKINDLE_DEBUG"
 RESCUE_HINT = "; `rekindle doctor --fix` recovers what can be read"
 _FOLDER_GONE = "the current folder was removed; change to a folder that exists"
-_UNRECOGNIZED = "unrecognized arguments: "
 _SYNONYMS = {
     "cat": "show",
     "chat": "new",
@@ -260,25 +259,25 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the error, and exit."""
-        text = message.removeprefix("argument ")
-        remedy = f"; see `{self.prog} --help`"
-        if "; " in text:
-            remedy = ""
-        elif text.startswith(_UNRECOGNIZED):
-            remedy = self._remedy_for(text.removeprefix(_UNRECOGNIZED)) or remedy
+        from rekindle.cli.usage_errors import plain_text, unknown_words
+
+        text, unknown = plain_text(message), unknown_words(message)
+        remedy = "" if "; " in text else f"; see `{self.prog} --help`"
+        if unknown:
+            remedy = self._remedy_for(unknown) or remedy
         raise SystemExit(_fail(f"{text}{remedy}", USAGE))
 
-    def _remedy_for(self, unrecognized: str) -> str:
-        """Return what to type instead of unrecognized arguments, if it can be guessed."""
+    def _remedy_for(self, unknown: str) -> str:
+        """Return what to type instead of unknown arguments, if it can be guessed."""
         from difflib import get_close_matches
 
-        first = unrecognized.partition(" ")[0].partition("=")[0]
+        first = unknown.partition(" ")[0].partition("=")[0]
         if first.startswith("-"):
             known = list(self._option_string_actions)
             close = get_close_matches(first, known, 1)
             return f"; did you mean {close[0]}?" if close else ""
         if self.get_default("command") is not None:
-            return f"; type an agent's command after two dashes: -- {unrecognized}"
+            return f"; type an agent's command after two dashes: -- {unknown}"
         return ""
 
 
@@ -318,6 +317,8 @@ def _top_level_parser() -> _Parser:
         usage="rekindle [OPTIONS] COMMAND …",
         description="Record, continue and search the sessions of any coding agent that speaks ACP.",
         epilog=f"{groups}\n\n{aliases}. `rekindle help COMMAND` explains a command.",
+        # Only whole options: `split_global_options` must find the command after them.
+        allow_abbrev=False,
     )
     parser.add_argument(
         "-V", "--version", nargs=0, action=ShowVersion, help="print the version and exit"

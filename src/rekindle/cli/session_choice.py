@@ -140,8 +140,8 @@ def _at_place(store: Store, listed: Page, number: int) -> Session:
         raise StoreError(
             NO_SESSIONS_YET
             if is_empty(store)
-            else f"there is no session @{number};"
-            " `rekindle list` shows the sessions, and @1 is the first of them"
+            else f"there is no {_kind(listed)}session @{number}; `{_list_command(listed)}` shows"
+            f" the {_kind(listed)}sessions, and @1 is the first of them"
         )
     return found
 
@@ -161,10 +161,9 @@ def find_last(store: Store, listed: Page = LISTED, *, any_project: bool) -> Sess
         raise StoreError(NO_SESSIONS_YET if is_empty(store) else none)
     where = folder_label(found[0])
     if not any_project:
-        option = f" --{_kind(listed).strip()}" if _kind(listed) else ""
         raise StoreError(
             f"this project has no {_kind(listed)}session, and the last used one belongs to {where};"
-            f" `rekindle list{option}` shows all: name one by its id, its title or @N"
+            f" `{_list_command(listed)}` shows all: name one by its id, its title or @N"
         )
     print_note(f"this project has no session; the last used session is of {where}")
     return found[0]
@@ -172,6 +171,12 @@ def find_last(store: Store, listed: Page = LISTED, *, any_project: bool) -> Sess
 
 def _kind(listed: Page) -> str:
     return "deleted " if listed.deleted else "archived " if listed.archived else ""
+
+
+def _list_command(listed: Page) -> str:
+    """Return the command that lists the sessions to which `@N` refers."""
+    kind = _kind(listed).strip()
+    return f"rekindle list --{kind}" if kind else "rekindle list"
 
 
 def by_title(store: Store, text: str) -> Session:

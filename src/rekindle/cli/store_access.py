@@ -30,10 +30,11 @@ _LENGTH_STEP = 3
 _REPORTED_SECONDS = 7 * 24 * 3600
 _ID_PREFIX = re.compile(r"[A-Za-z]+[-_]")
 
-SESSION_HELP = (
+_SESSION_HELP = (
     'a session: the beginning of its id, "words of its title", @N for the N-th of'
-    " `rekindle list`, or - for the one used last in this project"
+    " `rekindle list{option}`, or - for the one used last in this project"
 )
+SESSION_HELP = _SESSION_HELP.format(option="")
 """The help text of an argument that names a session."""
 
 
@@ -47,9 +48,13 @@ def add_session(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help=SESSION_HELP)
 
 
-def add_sessions(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that names one or more sessions."""
-    parser.add_argument("sessions", nargs="+", metavar="SESSION", help=SESSION_HELP)
+def add_sessions(parser: argparse.ArgumentParser, list_option: str = "") -> None:
+    """Add the argument that names one or more sessions.
+
+    `@N` refers to those that `rekindle list` lists with `list_option`.
+    """
+    text = _SESSION_HELP.format(option=list_option and f" {list_option}")
+    parser.add_argument("sessions", nargs="+", metavar="SESSION", help=text)
 
 
 def open_for_reading(option: str | None, *, quietly: bool = False) -> Store:

@@ -86,7 +86,9 @@ def _read_table(
             text = f"unknown key `{shown}`: {_suggestion(parts)}"
             yield ConfigurationProblem(text, is_error=False)
         elif not isinstance(value, dict):
-            yield ConfigurationProblem(f"`{shown}` must be a table: write `[{shown}]`")
+            fields = [".".join(it.parts[len(parts) :]) for it in KEYS if _matches(it, parts)]
+            text = f"`{shown}` must be a table: write `[{shown}]`, and below it `{fields[0]} = …`"
+            yield ConfigurationProblem(text)
         elif not _NAME.fullmatch(name):
             yield ConfigurationProblem(f"`{shown}`: a name has letters, digits, `-` and `_` only")
         else:
@@ -107,6 +109,8 @@ def _suggestion(parts: tuple[str, ...]) -> str:
     # The key may be in the wrong table.
     for known in ([key for key in keys if [*key[:-1]] == table], keys):
         by_name = {key[-1]: ".".join(key) for key in reversed(known)}
+        if not table:
+            by_name |= {key[0]: key[0] for key in keys}
         for near in get_close_matches(name, by_name, 1):
             return f"did you mean `{by_name[near]}`?"
     return "`rekindle config` lists the keys"

@@ -66,14 +66,17 @@ def test_an_agent_that_is_not_installed_is_reported_with_others(
 ) -> None:
     add(store, "s", AgentIdentity(name="claude"), tool="claude")
     text = "this session is one of Claude Code, whose agent claude-agent-acp is not installed:"
+    other = "or continue with another agent:"
     with pytest.raises(AgentNotStarted) as raised:
         command(store)
-    assert (str(raised.value), raised.value.exit_code) == (f"{text} {CLAUDE}", 127)
+    assert (str(raised.value), raised.value.exit_code) == (
+        f"{text} {CLAUDE}; {other} `-- COMMAND`",
+        127,
+    )
     install(programs, "opencode", "claude")
     with pytest.raises(AgentNotStarted) as raised:
         command(store)
-    offer = "or continue with another agent: `-- opencode`"
-    assert str(raised.value) == f"{text} {CLAUDE}; {offer}"
+    assert str(raised.value) == f"{text} {CLAUDE}; {other} `-- opencode`"
 
 
 def test_a_command_of_the_same_agent_in_this_store_comes_first(

@@ -179,3 +179,43 @@ def test_masking_can_be_switched_off(tmp_path: Path) -> None:
     exported = run("export", "--store", store, session, REKINDLE_CONFIG=str(path))
     assert exported.stdout
     assert key not in exported.stdout
+
+
+def test_file_is_edited_and_checked(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "new folder" / "config.toml"
+    monkeypatch.setenv("REKINDLE_CONFIG", str(path))
+    monkeypatch.delenv("VISUAL", raising=False)
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nprintf "%s" "$1" > "$2"\n')
+    editor.chmod(0o700)
+    monkeypatch.setenv("EDITOR", f"{editor} 'grace = 1'")
+    assert main(["config", "--edit"]) == 0
+    assert "did you mean `run.grace`?" in capsys.readouterr().err
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    monkeypatch.setenv("VISUAL", f"{editor} 'redact = 1'")
+    assert main(["config", "--edit"]) == 1
+    assert path.read_text() == "redact = 1"
+    assert "`redact` must be `true` or `false`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("editor", "expected"),
+    [
+        ("no-such-editor", "the editor 'no-such-editor' does not start; set EDITOR"),
+        ("'", 'the editor "\'" does not start; set EDITOR'),
+        ("false", "the editor 'false' failed with exit code 1"),
+    ],
+)
+def test_failing_editor_is_an_error(
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    editor: str,
+    expected: str,
+) -> None:
+    monkeypatch.setenv("VISUAL", editor)
+    assert main(["config", "--edit"]) == 1
+    assert capsys.readouterr().err == f"rekindle: error: {expected}\n"
+    assert not path.exists()

@@ -12,6 +12,7 @@ import pytest
 
 import warm_start
 from full_session import KEY, SESSION, everything
+from pty_terminal import Terminal
 from recorded_sessions import answered, asked, opened, text, told
 from rekindle.cli.commands import export as exporting
 from rekindle.cli.main import main
@@ -108,6 +109,13 @@ def test_existing_file_is_overwritten_only_with_force(store: Path, tmp_path: Pat
     assert "there is no folder" in failing(export(store, "s2", "-o", tmp_path / "no" / "where"))
 
 
+def test_export_reports_the_file_on_a_terminal(store: Path, tmp_path: Path) -> None:
+    path = tmp_path / "x.html"
+    with Terminal("export", "--store", store, "s2", "-o", path, columns=500) as terminal:
+        terminal.wait_for(f"rekindle: note: wrote {path} (HTML)")
+    assert path.exists()
+
+
 def test_failed_export_leaves_no_file(store: Path, tmp_path: Path) -> None:
     damage = "update stretch set side = 'nobody' where place = (select max(place) from stretch)"
     with SqliteStore(store) as opened_store:
@@ -149,9 +157,11 @@ def test_export_writes_to_a_device(store: Path) -> None:
         (["--all", "--format", "markdown"], "the format markdown is for one session"),
         (["s2", "ses_all"], "the format markdown is for one session"),
         (["s2", "--all", "--format", "bundle"], "leave the sessions out"),
-        (["s2", "--format", "pdf"], "invalid choice: 'pdf'"),
-        (["s2", "--protocol", "3"], "invalid choice: 3"),
+        (["s2", "--format", "pdf"], "--format cannot be 'pdf'"),
+        (["s2", "--protocol", "3"], "--protocol cannot be 3"),
         (["s2", "--protocol", "2"], "--protocol needs --format acp"),
+        (["s2", "-o", "x.pdf"], "there is no export as .pdf; use .md, .html, .json, .jsonl or"),
+        (["--all", "-o", "x.ZIP"], "there is no export as .zip; use .md, .html, .json, .jsonl or"),
     ],
 )
 def test_unwritable_output_is_reported(store: Path, arguments: list[str], words: str) -> None:

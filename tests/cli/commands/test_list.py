@@ -195,7 +195,7 @@ def test_archived_and_deleted_are_listed_on_request(path: Path) -> None:
 def test_conflicting_options_are_refused(path: Path, options: list[str]) -> None:
     done = run("list", "--store", path, *options)
     assert done.returncode == 2
-    assert "not allowed with" in done.stderr
+    assert "exclude each other" in done.stderr
 
 
 def test_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
@@ -326,8 +326,8 @@ def test_empty_list_says_what_to_do_next(path: Path, tmp_path: Path) -> None:
     assert show("list", "--store", empty) == note
     for options, remedy in (
         (["--agent", "nobody"], "no session matches; `rekindle list` lists the sessions of all"),
-        (["--archived"], "no such session; `rekindle list` lists the others"),
-        (["--deleted"], "no such session; `rekindle list` lists the others"),
+        (["--archived"], "no session is archived; `rekindle list` lists the others"),
+        (["--deleted"], "no session is deleted; `rekindle list` lists the others"),
     ):
         done = run("list", "--store", path, *options)
         assert (done.returncode, done.stdout) == (0, "")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -158,6 +159,49 @@ def test_new_session_is_started(store: Path, tmp_path: Path, words: list[str], s
     assert (session["cwd"], session["turns"]) == (str(tmp_path), 1)
 
 
+def test_quoted_words_after_the_agent_are_the_prompt(store: Path, tmp_path: Path) -> None:
+    new = [*REKINDLE, "prompt", "--new", "--store", str(store), "--", *EXAMPLE_AGENT]
+    with Path(os.devnull).open() as stdin:
+        done = _run(new, "Hello Ada", stdin=stdin, cwd=tmp_path)
+    assert done.stdout == "You said: Hello Ada. That makes 1 message so far.\n"
+    (session,) = json.loads(cli("list", "--store", store, "--json").stdout)
+    assert session["agent"]["command"] == list(EXAMPLE_AGENT)
+
+
+@pytest.mark.parametrize(
+    ("words", "device"),
+    [
+        (["Hello"], os.devnull),
+        (["--delay", "0 or more"], os.devnull),
+        (["Hello Ada"], "an empty file"),
+    ],
+)
+def test_no_other_words_after_the_agent_are_a_prompt(
+    store: Path, tmp_path: Path, words: list[str], device: str
+) -> None:
+    empty = tmp_path / "an empty file"
+    empty.touch()
+    new = [*REKINDLE, "prompt", "--new", "--store", str(store), "--", *EXAMPLE_AGENT]
+    with (tmp_path / device).open() as stdin:
+        done = _run(new, *words, stdin=stdin, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "nothing to send: give TEXT before --" in done.stderr
+
+
+def _run(
+    command: list[str], *words: str, stdin: IO[str], cwd: Path
+) -> "subprocess.CompletedProcess[str]":
+    return warm_start.run(
+        [*command, *words],
+        stdin=stdin,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+        cwd=cwd,
+    )
+
+
 def test_new_session_uses_the_agent_used_last(store: Path, tmp_path: Path) -> None:
     new = ("prompt", "--new", "--store", store, "--json", "--cwd", tmp_path, "Hello")
     record(store, tmp_path)
@@ -199,6 +243,7 @@ def test_imported_session_is_continued_with_the_agent_of_its_tool(
     done = cli(*prompt, **environ)
     assert (done.returncode, done.stdout) == (127, "")
     assert "this session is one of Claude Code, whose agent claude-agent-acp is not" in done.stderr
+    assert "claude-agent-acp` installs it; or continue with another agent: `-- C" in done.stderr
     install(tmp_path / "bin", "opencode")
     assert "continue with another agent: `-- opencode`" in cli(*prompt, **environ).stderr
     assert cli(*prompt, "--", "opencode", **environ).returncode == 0
@@ -262,7 +307,7 @@ def test_deleted_or_leased_session_is_reported(store: Path, session: str) -> Non
         (["prompt", "--new", "--", "/bin/echo", "acp"], "nothing to send: give TEXT before --"),
         (["prompt", "--new", "", "--", "/bin/echo", "acp"], "nothing to send"),
         (["prompt", "--new", "--last", "x"], "leave out --last, --title and --takeover"),
-        (["prompt", "--last", "--title", "x", "hello"], "not allowed with"),
+        (["prompt", "--last", "--title", "x", "hello"], "exclude each other"),
         (["prompt", "--title", " ", "hello"], "--title: the text is empty"),
         (["resume", "x"], "needs a terminal: without one, use `rekindle prompt`\n"),
         (["new"], "needs a terminal: without one, use `rekindle prompt --new`\n"),

@@ -169,6 +169,8 @@ def test_wrong_usage_ends_with_2(store: Path, arguments: list[str], text: str) -
 def test_no_hits_are_reported(store: Path, tmp_path: Path) -> None:
     nothing = (0, "", "rekindle: note: nothing found\n")
     assert cli("search", "--store", store, "nonsense") == nothing
+    fewer = "no message has all these words; try fewer, or the beginning of a word and *"
+    assert cli("search", "--store", store, "hush", "nonsense")[2] == f"rekindle: note: {fewer}\n"
     empty = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data"), "REKINDLE_STORE": ""}
     assert cli("search", "x", **empty) == (0, "", f"rekindle: note: {NO_SESSIONS_YET}\n")
     assert cli("search", "--json", "x", **empty)[1] == "[]\n"

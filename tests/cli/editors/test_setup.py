@@ -58,6 +58,24 @@ def test_written_text_is_the_printed_snippet(home: Path, editor: str) -> None:
 
 
 @pytest.mark.parametrize("editor", EDITORS)
+def test_agent_may_be_named_without_dashes(home: Path, editor: str) -> None:
+    _, expected, _ = setup(home, editor, "--", *AGENT)
+    for words in (["opencode"], AGENT, ["opencode", "--name", "OpenCode"]):
+        assert setup(home, editor, *words)[:2] == (0, expected)
+
+
+@pytest.mark.parametrize("option", ["--all", "--undo", "--name=x"])
+def test_error_in_a_file_names_the_file(home: Path, option: str) -> None:
+    file = home / EDITOR_FILES["zed"]
+    file.parent.mkdir(parents=True)
+    file.write_text('{"agent_servers": [}', encoding="utf-8")
+    code, output, error = setup(home, "zed", option)
+    assert (code, output) == (1, "")
+    assert error.startswith(f"rekindle: error: {file}: the file is not valid JSON: ")
+    assert error.endswith("; correct the file, then try again\n")
+
+
+@pytest.mark.parametrize("editor", EDITORS)
 def test_write_keeps_other_content_and_makes_a_backup(home: Path, editor: str) -> None:
     file = home / EDITOR_FILES[editor]
     file.parent.mkdir(parents=True)

@@ -75,9 +75,10 @@ def test_agents_of_the_file_are_listed(home: Path) -> None:
 def test_editor_without_agents_gets_an_example_to_type(home: Path, editor: str) -> None:
     for text in (None, "{}", '{"AGENTS": {}}'):
         file = settings(home, text, editor) if text else home / EDITOR_FILES[editor]
-        code, output, notes = setup(home, editor)
-        assert (code, output.rstrip().endswith(f"has no agents in {file}")) == (0, True)
-        assert f"rekindle setup {editor} -- opencode acp" in notes
+        for option in ([], ["--all"]):
+            code, output, notes = setup(home, editor, *option)
+            assert (code, output.rstrip().endswith(f"has no agents in {file}")) == (0, True)
+            assert f"`rekindle setup {editor} claude`; `rekindle agents` lists" in notes
     assert ("ACP registry" in notes, "ACP Client" in notes) == (
         editor == "jetbrains",
         editor == "vscode",
@@ -361,9 +362,11 @@ def test_entries_of_the_registry_are_replaced_and_reported(home: Path) -> None:
     }
     assert entries["fast"]["args"] == [*run, uvx, "fast-agent", "acp"]
     assert entries["kimi"] == entries["unknown"] == {"type": "registry"}
-    assert "skipped kimi: Zed installs it by itself; install kimi first" in notes
+    reason = "Zed uses a copy of its own"
+    how = "npm install -g @moonshot-ai/kimi-code"
+    assert f"skipped kimi: {reason}; install kimi first: {how}\n" in notes
     by_hand = "`rekindle setup zed --name unknown -- COMMAND`"
-    assert f"skipped unknown: Zed installs it by itself; name its command: {by_hand}" in notes
+    assert f"skipped unknown: {reason}; name its command: {by_hand}" in notes
     assert "claude-acp replaces its entry of the ACP registry, so Zed does not update" in notes
     assert "kimi replaces" not in notes
     assert setup(home, "zed", "--all", "--write", **programs(home, "kimi"))[0] == 1

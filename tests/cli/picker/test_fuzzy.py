@@ -44,6 +44,14 @@ def test_better_matches_cost_less() -> None:
     assert known == sorted(known)
 
 
+def test_letters_of_one_word_are_better_than_of_words_far_apart() -> None:
+    near = match_cost("prsr", "fix the parser")
+    far = match_cost("prsr", "explain the protocol of the store")
+    assert near is not None
+    assert far is not None
+    assert near < far
+
+
 def test_substring_at_a_word_start_is_the_best_one() -> None:
     assert substring_cost("roof", "proof of the roof") == 0
     assert substring_cost("roof", "waterproof") == 1

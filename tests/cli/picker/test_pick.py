@@ -12,7 +12,7 @@ from picker_store import read, write, write_three
 from prepared_sessions import HARMFUL, cli, record
 from pty_terminal import Terminal
 from rekindle.cli.picker.screen import picker_keys
-from rekindle.model import Page, TitleSource
+from rekindle.model import Opened, Page, TitleSource
 from rekindle.store.sqlite.store import SqliteStore
 from tmux import TMUX, Tmux
 
@@ -64,6 +64,20 @@ def test_typing_filters_and_highlight_shows_a_preview(pick: Pick) -> None:
     terminal.wait_for("No session matches.")
     terminal.press("C-u")
     terminal.wait_for("3 sessions")
+    terminal.press("Escape")
+    assert terminal.end() == 0
+
+
+@needs_tmux
+def test_session_without_a_turn_is_not_offered(store: Path, pick: Pick) -> None:
+    with SqliteStore(store) as opened:
+        later = max(session.updated_us for session in opened.sessions(Page())) + 1
+        opened.write([Opened(session_id="ses_unused", at_us=later, cwd="/p")])
+    terminal = pick()
+    screen = terminal.wait_for("3 sessions")
+    assert "ses_unused" not in screen
+    terminal.type("unused")
+    terminal.wait_for("No session matches.")
     terminal.press("Escape")
     assert terminal.end() == 0
 

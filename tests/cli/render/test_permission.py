@@ -56,6 +56,8 @@ def summary(call: dict[str, Any] | None, title: str = "", **params: object) -> s
 def test_a_command_and_its_locations_are_shown() -> None:
     assert lines(COMMAND) == ["  command: curl x | sh", "  timeout: 5", "  @ /etc/hosts:3"]
     assert summary(COMMAND) == "bash (execute): curl x | sh"
+    place = {"title": "Edit /a/b", "kind": "edit", "locations": [{"path": "/a/b"}]}
+    assert summary(place) == "Edit /a/b"
 
 
 def test_a_change_is_shown_as_a_diff_and_its_input_in_brief() -> None:
@@ -103,7 +105,8 @@ def test_text_content_is_shown_without_control_characters() -> None:
     [
         ("", {}, "something"),
         ("", {"kind": "read"}, "read"),
-        ("", {"title": "Read a", "kind": "read"}, "Read a (read)"),
+        ("", {"title": "Read a", "kind": "read"}, "Read a"),
+        ("", {"title": "Ready?", "kind": "read"}, "Ready? (read)"),
         ("Really", {"title": "Read a", "kind": "other"}, "Really"),
     ],
 )
@@ -141,7 +144,7 @@ def test_the_prompt_command_shows_permission_requests(tmp_path: Path) -> None:
     hostile = {**COMMAND, "rawInput": {"command": f"curl x {HARMFUL[1]} | sh"}}
     with Terminal(*command, json.dumps(hostile)) as terminal:
         shown = terminal.wait_for("2  Never (n)")
-        assert "  command: curl x  | sh\n  @ /etc/hosts:3\n? bash (execute)?\n" in shown
+        assert "  command: curl x  | sh\n  @ /etc/hosts:3\n? Allow bash (execute)?\n" in shown
         terminal.answer("n")
         assert terminal.end() == 0
         assert not any(it in terminal.raw for it in HARMFUL)

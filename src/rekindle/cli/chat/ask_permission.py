@@ -35,7 +35,8 @@ async def ask_permission(
         return
     keyboard.discard_input()
     live.show_permission(question.tool_call, permission_pieces(question.params, question.tool_call))
-    text = f"{one_line(permission_title(question.title, question.tool_call))}?"
+    # Some agents send only a path as the title.
+    text = f"Allow {one_line(permission_title(question.title, question.tool_call))}?"
     live.show(Piece(kind="question", text=text, mark="? ", mark_style="going"))
     choices = _choices_by_key(question.choices)
     for key, choice in zip(_CHOICE_KEYS, question.choices, strict=False):

@@ -251,11 +251,10 @@ def _installed_agent(known: KnownAgent) -> ChosenAgent:
     """Return a known agent by its name. Raises AgentNotStarted if it is not installed."""
     agent = named_agents()[known.name]
     if agent.path is None:
-        others = offer_installed(agent.name)
+        others = offer_installed(agent.name) or "`-- COMMAND`"
         raise AgentNotStarted(
             f"this session is one of {known.title}, whose agent {agent.command[0]} is not"
-            f" installed: {agent.remedy}"
-            + (f"; or continue with another agent: {others}" if others else ""),
+            f" installed: {agent.remedy}; or continue with another agent: {others}",
             NOT_FOUND,
         )
     problem = _command_problem(agent.command)

@@ -25,7 +25,8 @@ example:
   rekindle archive @1 @2
 """
 _UNARCHIVE_HELP = """\
-Unarchive sessions, so that they are listed again.
+Unarchive sessions, so that they are listed again. `rekindle list --archived`
+lists them.
 
 example:
   rekindle unarchive @1
@@ -33,9 +34,15 @@ example:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of both commands."""
+    """Add the arguments of `archive`."""
     add_store_option(parser)
     add_sessions(parser)
+
+
+def configure_unarchive(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `unarchive`."""
+    add_store_option(parser)
+    add_sessions(parser, "--archived")
 
 
 def archive(arguments: argparse.Namespace) -> int:
@@ -66,5 +73,5 @@ def _set_archived(arguments: argparse.Namespace, *, is_archived: bool) -> int:
 
 SPECS = {
     "archive": CommandSpec(_ARCHIVE_HELP, configure, archive),
-    "unarchive": CommandSpec(_UNARCHIVE_HELP, configure, unarchive),
+    "unarchive": CommandSpec(_UNARCHIVE_HELP, configure_unarchive, unarchive),
 }

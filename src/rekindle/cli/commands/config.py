@@ -1,22 +1,24 @@
 """Show every setting, and where its value comes from.
 
 A flag has priority over an environment variable, the variable over the
-configuration file, and the file over the default. The file is in TOML;
-docs/reference/configuration.md describes its keys.
+configuration file, and the file over the default. The file is in TOML; the
+page "Configuration file" of the documents describes its keys.
 
 exit codes:
   0 the file has no errors, or does not exist     1 the file has errors
 
 example:
   rekindle config
-  $EDITOR "$(rekindle config --path)"
+  rekindle config --edit
 """
 
 import argparse
 import os
 import shlex
+import subprocess
 import sys
 from itertools import starmap
+from pathlib import Path
 from typing import Any, cast
 
 from rekindle.cli.configured import NO_COLOR_FROM_FILE, problems_of
@@ -33,23 +35,30 @@ from rekindle.text.redact.recorded_command import MASK, mask_command
 from rekindle.text.widths import pad, width
 
 _GAP = "  "
+_DEFAULT_EDITOR = "vi"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add_store_option(parser)
-    parser.add_argument("--path", action="store_true", help="print the path of the file only")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--path", action="store_true", help="print the path of the file only")
+    which.add_argument(
+        "--edit", action="store_true", help="edit the file with $VISUAL or $EDITOR, then check it"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the settings and the problems of the file; return 1 if it has errors."""
     path = configuration_path()
+    if path is None and (arguments.path or arguments.edit):
+        raise RekindleError(f"no configuration file is read: unset {VARIABLE}, or set HOME")
     if arguments.path:
-        if path is None:
-            raise RekindleError(f"no configuration file is read: unset {VARIABLE}, or set HOME")
         print(path)
         return 0
+    if arguments.edit and path is not None:
+        _edit(path)
     configuration = load_configuration()
     settings = {**_settings(arguments, configuration), **_agents(configuration)}
     problems = [*problems_of(configuration)] if configuration else []
@@ -62,6 +71,18 @@ def main(arguments: argparse.Namespace) -> int:
             print_problem = print_error if problem.is_error else print_warning
             print_problem(one_line(problem.text))
     return 1 if any(problem.is_error for problem in problems) else 0
+
+
+def _edit(path: str) -> None:
+    """Let the user edit the file. Its folder is created. Raises RekindleError."""
+    Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or _DEFAULT_EDITOR
+    try:
+        done = subprocess.run([*shlex.split(editor), path], check=False)  # noqa: S603 - the user's
+    except (OSError, ValueError) as error:
+        raise RekindleError(f"the editor {editor!r} does not start; set EDITOR") from error
+    if done.returncode:
+        raise RekindleError(f"the editor {editor!r} failed with exit code {done.returncode}")
 
 
 def _settings(

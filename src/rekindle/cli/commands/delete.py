@@ -87,7 +87,7 @@ def _is_confirmed(sessions: list[Session]) -> bool:
 def configure_undelete(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `undelete`."""
     add_store_option(parser)
-    add_sessions(parser)
+    add_sessions(parser, "--deleted")
 
 
 def undelete(arguments: argparse.Namespace) -> int:

@@ -13,11 +13,14 @@ example:
 import argparse
 import gzip
 import io
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TypeVar, cast
 
+from rekindle.cli.formatting import one_line
+from rekindle.cli.messages import print_note
 from rekindle.cli.output import is_stdout, open_output
 from rekindle.cli.progress import ProgressBar
 from rekindle.cli.session_choice import find_existing
@@ -37,10 +40,18 @@ from rekindle.store.base import Store
 from rekindle.transcript.model import TranscriptTurn
 from rekindle.transcript.reducer import Transcript
 
-FORMATS = ("markdown", "html", "json", "acp", "bundle")
+_LABELS = {
+    "markdown": "Markdown",
+    "html": "HTML",
+    "json": "JSON",
+    "acp": "ACP messages",
+    "bundle": "a bundle",
+}
+FORMATS = tuple(_LABELS)
 _FORMATS_BY_SUFFIX = {
     ".md": "markdown",
     ".markdown": "markdown",
+    ".txt": "markdown",
     ".html": "html",
     ".htm": "html",
     ".json": "json",
@@ -48,6 +59,11 @@ _FORMATS_BY_SUFFIX = {
     ".ndjson": "acp",
     ".rekindle": "bundle",
 }
+_UNSUPPORTED = frozenset(
+    {".csv", ".db", ".doc", ".docx", ".epub", ".gz", ".odt", ".pdf", ".rst", ".rtf", ".sqlite"}
+    | {".svg", ".tex", ".toml", ".tsv", ".xhtml", ".xml", ".yaml", ".yml", ".zip"}
+)
+"""Suffixes of other formats. A document with such a name would have the wrong contents."""
 _WRITE_SIZE = 128 * 1024
 
 
@@ -110,12 +126,20 @@ def main(arguments: argparse.Namespace) -> int:
                 _write_bundle(store, ids, file, bar)
             else:
                 _write_document(store, ids[0], file, bar, arguments)
+    # A script needs no note.
+    if not is_stdout(arguments.output) and is_terminal(sys.stderr):
+        print_note(f"wrote {one_line(arguments.output)} ({_LABELS[arguments.format]})")
     return 0
 
 
 def _format_for(arguments: argparse.Namespace) -> str:
     """Return the format that the name of the output file, or --all, implies."""
     suffix = "" if is_stdout(arguments.output) else Path(arguments.output).suffix.lower()
+    if suffix in _UNSUPPORTED:
+        raise UsageError(
+            f"there is no export as {suffix}; use .md, .html, .json, .jsonl or .rekindle, or name"
+            " a format with --format"
+        )
     default = "bundle" if arguments.all else "markdown"
     return _FORMATS_BY_SUFFIX.get(suffix, default)
 

@@ -122,8 +122,11 @@ def _why_nothing(store: Store, arguments: argparse.Namespace) -> str:
         return NO_SESSIONS_YET
     if arguments.cwd or arguments.here or arguments.agent:
         return "no session matches; `rekindle list` lists the sessions of all folders and agents"
-    if arguments.archived or arguments.deleted or arguments.all:
-        return "no such session; `rekindle list` lists the others"
+    if arguments.archived or arguments.deleted:
+        kind = "archived" if arguments.archived else "deleted"
+        return f"no session is {kind}; `rekindle list` lists the others"
+    if arguments.all:
+        return "all sessions are deleted; `rekindle list --deleted` lists those of the last 30 days"
     return "no session to list; --all includes archived sessions and those without a turn"
 
 

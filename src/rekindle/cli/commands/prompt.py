@@ -7,6 +7,7 @@ shown on a terminal. Without a terminal they are rejected, unless you pass
 AGENT is a name from `rekindle agents`, or a command. By default, Rekindle
 starts the agent that used the session last. With --new, it starts the agent
 that was used last in this folder, and prints the new session's id on stderr.
+Without TEXT, quoted words at the end of the command line can be the prompt.
 
 exit codes:
   0 the turn ended normally   3 max_tokens          6 cancelled elsewhere
@@ -21,7 +22,10 @@ example:
 
 import argparse
 import asyncio
+import os
+import stat
 import sys
+from collections.abc import Sequence
 
 from rekindle.cli.arguments import add_command_after_dashes
 from rekindle.cli.chat.target import (
@@ -95,12 +99,29 @@ def _recorded_session(arguments: argparse.Namespace) -> tuple[str, ChatTarget]:
 def _new_session(arguments: argparse.Namespace) -> tuple[str, ChatTarget]:
     if arguments.last or arguments.title is not None or arguments.takeover:
         raise UsageError("--new starts a session: leave out --last, --title and --takeover")
-    words: list[str] = arguments.words
-    prompt = _prompt(words)
+    prompt, agent = _prompt(arguments.words), arguments.command
+    if not prompt and not arguments.words and _has_text_last(agent):
+        *agent, prompt = agent
     if not prompt:
-        # No word after `--` is TEXT: a script with an empty pipe would start another command.
         raise UsageError('nothing to send: give TEXT before --, as in `--new "…" -- claude`')
-    return prompt, new_target(arguments, arguments.command, example=_EXAMPLE)
+    return prompt, new_target(arguments, agent, example=_EXAMPLE)
+
+
+def _has_text_last(command: Sequence[str]) -> bool:
+    """Return whether the last word after `--` must be the prompt, and not a part of the command.
+
+    It must if it is a sentence that is not the value of an option. A script with an empty pipe has
+    nothing to send: there, no word is a prompt.
+    """
+    if len(command) < 2 or _has_pipe():  # noqa: PLR2004 - an agent, and the prompt
+        return False
+    *agent, last = command
+    return len(last.split()) > 1 and not agent[-1].startswith("-")
+
+
+def _has_pipe() -> bool:
+    """Return whether stdin is a pipe or a file: neither a terminal nor the null device."""
+    return not stat.S_ISCHR(os.fstat(sys.stdin.fileno()).st_mode)
 
 
 def _prompt(words: list[str]) -> str:

@@ -1,8 +1,9 @@
 """Search the text of all sessions: messages, titles, tool calls and file paths.
 
-A turn must contain all the words, in any order. "quoted words" must follow each
-other, begin* matches the beginning of a word, and -word must not occur (type it
-after another word, or after --). Keys, tokens and passwords are masked.
+A message must contain all the words, in any order. "quoted words" must follow
+each other, begin* matches the beginning of a word, and -word must not occur
+(type it after another word, or after --). Keys, tokens and passwords are
+masked.
 
 example:
   rekindle search flaky test
@@ -161,7 +162,8 @@ def _why_nothing(
         return NO_SESSIONS_YET
     if not arguments.archived and _is_in_archive(arguments.store, request):
         return "only archived sessions match; --archived includes them"
-    return "nothing found"
+    fewer = "no message has all these words; try fewer, or the beginning of a word and *"
+    return fewer if len(request.terms) > 1 else "nothing found"
 
 
 def _is_in_archive(option: str | None, request: SearchRequest) -> bool:

@@ -1,7 +1,8 @@
 """Configure an editor to start its agents behind Rekindle.
 
 Without an option, list the agents in the editor's file. --all wraps each of
-them, and --undo restores them. With a command, wrap or add that agent only.
+them, and --undo restores them. With AGENT, wrap or add that agent only: it is a
+name from `rekindle agents`, or a command after `--`.
 All comments and other settings are kept, and so is a backup of the file.
 
 On a terminal, you see the change, and decide whether it is written. Without a
@@ -16,7 +17,8 @@ terminal, --write writes it.
 example:
   rekindle setup zed --all
   rekindle setup zed --undo
-  rekindle setup neovim --write -- opencode acp
+  rekindle setup neovim claude
+  rekindle setup emacs --write -- my-agent --acp
 """
 
 import argparse
@@ -61,11 +63,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.usage = (
         "rekindle setup EDITOR [--all | --undo] [OPTIONS]\n"
-        "       rekindle setup EDITOR [OPTIONS] -- COMMAND ARGS…"
+        "       rekindle setup EDITOR [OPTIONS] (AGENT | -- COMMAND ARGS…)"
     )
     parser.add_argument(
         "editor", choices=list(EDITORS), metavar="EDITOR", help=f"one of {', '.join(EDITORS)}"
     )
+    parser.add_argument("agent", nargs="*", metavar="AGENT", help="a name from `rekindle agents`")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--all", action="store_true", help="wrap every agent in the file")
     which.add_argument("--undo", action="store_true", help="restore the agents as they were before")
@@ -79,9 +82,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """List the agents of an editor, or change its file."""
+    path = (arguments.file or EDITORS[arguments.editor].path).expanduser().absolute()
+    if arguments.agent and arguments.command:
+        raise UsageError("two agents given; name one, either before or after --")
+    arguments.command = arguments.agent or arguments.command
+    try:
+        return _run(arguments, path)
+    except FileUnclear as error:
+        if str(path) in str(error):
+            raise
+        raise FileUnclear(f"{path}: {error}; correct the file, then try again") from error
+
+
+def _run(arguments: argparse.Namespace, path: Path) -> int:
     editor = EDITORS[arguments.editor]
     agents = editor.agents
-    path = (arguments.file or editor.path).expanduser().absolute()
     names = [arguments.name] if arguments.name else None
     setup = _Setup(arguments.editor, path, is_written=arguments.write)
     _check_printable([*arguments.command, *(names or [])])
@@ -95,15 +110,15 @@ def main(arguments: argparse.Namespace) -> int:
         if arguments.all or arguments.write or names:
             raise UsageError(
                 f"{editor.title} has its agents in code; name one:"
-                f" rekindle setup {arguments.editor} --write -- COMMAND"
+                f" rekindle setup {arguments.editor} claude"
             )
         return setup.show_example()
     if arguments.all or names:
         return setup.wrap(agents, names)
     if arguments.write:
         raise UsageError(
-            "nothing to write; add --all, --undo, --name NAME, or an agent after --, such as"
-            f" -- {shlex.join(_EXAMPLE)}"
+            "nothing to write; add --all, --undo, --name NAME, or an agent, as in"
+            f" `rekindle setup {arguments.editor} claude --write`"
         )
     return setup.show_agents(agents)
 
@@ -124,7 +139,10 @@ class _Setup:
         entries = agents.entries(read(self._path))
         if not entries:
             print(f"{self._editor.title} has no agents in {self._path}")
-            print_note(f"add one: rekindle setup {self._name} -- {shlex.join(_EXAMPLE)}")
+            print_note(
+                f"add one, as in `rekindle setup {self._name} claude`;"
+                " `rekindle agents` lists the names"
+            )
         else:
             print(f"{self._editor.title} starts these agents ({self._path}):")
             width = max(len(one_line(entry.name)) for entry in entries)
@@ -141,7 +159,10 @@ class _Setup:
 
     def show_example(self) -> int:
         """Print what to add, with an agent as an example."""
-        print_note(f"an example, with the agent {shlex.join(_EXAMPLE)}; name yours after --")
+        print_note(
+            f"an example, with the agent {shlex.join(_EXAMPLE)}; name yours, as in"
+            f" `rekindle setup {self._name} claude`"
+        )
         return self._show(self._editor.agents.snippet(editor_agent(_EXAMPLE)))
 
     def _show(self, text: str) -> int:
@@ -154,6 +175,8 @@ class _Setup:
     def wrap(self, agents: JsonAgents, names: Sequence[str] | None) -> int:
         """Wrap the agents of these names, or all."""
         before = read(self._path)
+        if names is None and not agents.entries(before):
+            return self.show_agents(agents)
         registry = {it.name for it in agents.entries(before) if it.is_from_registry}
         after, outcomes = agents.wrap(before, names)
         self._check_names(outcomes, names)

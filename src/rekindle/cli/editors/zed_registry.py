@@ -17,6 +17,7 @@ from typing import Any
 from rekindle.cli.editors.agents import find_program, known_command
 from rekindle.cli.editors.json_agents import RegistryCommand
 from rekindle.cli.editors.paths import data_home
+from rekindle.cli.known_agents import agent_of_program
 from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
 
 _REGISTRY = "external_agents/registry/registry.json"
@@ -39,10 +40,13 @@ def registry_command(agent_id: str) -> RegistryCommand:
             env = [shutil.which("env") or "env", *variables] if variables else []
             return RegistryCommand(command=(*env, program, *command[1:]))
     if commands:
-        programs = " or ".join(dict.fromkeys(command[0] for _, command in commands))
-        return RegistryCommand(problem=f"Zed installs it by itself; install {programs} first")
+        programs = list(dict.fromkeys(command[0] for _, command in commands))
+        found = next(filter(None, map(agent_of_program, programs)), None)
+        how = f": {found.install}" if found else ""
+        problem = f"Zed uses a copy of its own; install {' or '.join(programs)} first{how}"
+        return RegistryCommand(problem=problem)
     by_hand = f"`rekindle setup zed --name {shlex.quote(agent_id)} -- COMMAND`"
-    return RegistryCommand(problem=f"Zed installs it by itself; name its command: {by_hand}")
+    return RegistryCommand(problem=f"Zed uses a copy of its own; name its command: {by_hand}")
 
 
 def _commands(distribution: dict[str, Any]) -> Iterator[tuple[list[str], tuple[str, ...]]]:

@@ -6,6 +6,7 @@ accidents. All texts are casefolded by the caller.
 """
 
 import re
+from typing import NamedTuple
 
 _WORD = re.compile(r"[^\W_]+")
 _MAX_TEXT = 300
@@ -14,7 +15,9 @@ _MAX_COST_PER_LETTER = 3
 _INSIDE_WORD = 1
 """The cost of a match that begins inside a word."""
 _SKIP = 1
-"""The cost of continuing at the start of another word, or later in the same word."""
+"""The cost of continuing at the start of one of the next words, or later in the same word."""
+_SKIP_WORD = 1
+"""The cost of each whole word that is skipped, after the first one, such as "the"."""
 _SKIP_INTO_WORD = 3
 """The cost of continuing inside another word."""
 
@@ -54,7 +57,7 @@ def _has_in_order(word: str, text: str) -> bool:
 
 def _scattered_cost(word: str, text: str) -> int:
     """Return the lowest cost of all ways to find the letters in the text. There must be one."""
-    starts = _word_starts(text)
+    words = _words(text)
     costs: dict[int, int] = {}
     """The lowest cost of the letters so far, by the place of the last one."""
     for number, letter in enumerate(word):
@@ -62,10 +65,10 @@ def _scattered_cost(word: str, text: str) -> int:
         at = text.find(letter)
         while at >= 0:
             if number == 0:
-                costs[at] = 0 if starts[at] == at else _INSIDE_WORD
+                costs[at] = 0 if words[at].start == at else _INSIDE_WORD
             else:
                 ways = [
-                    cost + _step(before, at, starts)
+                    cost + _step(before, at, words)
                     for before, cost in earlier.items()
                     if before < at
                 ]
@@ -75,19 +78,27 @@ def _scattered_cost(word: str, text: str) -> int:
     return min(costs.values())
 
 
-def _step(before: int, at: int, starts: list[int]) -> int:
+class _Word(NamedTuple):
+    start: int
+    number: int
+
+
+def _step(before: int, at: int, words: list[_Word]) -> int:
     """Return the cost of continuing at a place after the place of the letter before."""
     skipped = at - before - 1
     if not skipped:
         return 0
-    if starts[at] == at:
-        return _SKIP
-    return skipped + (_SKIP if starts[at] == starts[before] else _SKIP_INTO_WORD)
+    if words[at].start == at:
+        return _SKIP + _SKIP_WORD * max(0, words[at].number - words[before].number - 2)
+    is_same = words[at].start == words[before].start
+    return skipped + (_SKIP if is_same else _SKIP_INTO_WORD)
 
 
-def _word_starts(text: str) -> list[int]:
-    """Return, for each place in a text, the place where its word starts."""
-    starts = list(range(len(text)))
-    for word in _WORD.finditer(text):
-        starts[word.start() : word.end()] = [word.start()] * (word.end() - word.start())
-    return starts
+def _words(text: str) -> list[_Word]:
+    """Return the word at each place in a text. A place between words counts as a start."""
+    words: list[_Word] = []
+    number = 0
+    for number, word in enumerate(_WORD.finditer(text), 1):
+        words += [_Word(place, number - 1) for place in range(len(words), word.start())]
+        words += [_Word(word.start(), number)] * (word.end() - word.start())
+    return words + [_Word(place, number) for place in range(len(words), len(text))]

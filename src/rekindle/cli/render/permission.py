@@ -55,8 +55,10 @@ def permission_summary(name: str, params: dict[str, Any], call: ToolCallLike | N
     command = as_object(subject).get("command") or subject
     places = _places(call, []) if call is not None else []
     files = [it.about for it in change_parts(call) if isinstance(it, Diff)] if call else []
+    title = permission_title(name, call)
     shown = [compact(command)] if command else [*files, *places][:1]
-    return _cut(": ".join([permission_title(name, call), *shown]), _MAX_SUMMARY)
+    news = [it for it in shown if it not in title]
+    return _cut(": ".join([title, *news]), _MAX_SUMMARY)
 
 
 def permission_title(name: str, call: ToolCallLike | None) -> str:
@@ -64,7 +66,8 @@ def permission_title(name: str, call: ToolCallLike | None) -> str:
     fields = call.fields if call is not None else {}
     kind = one_line(as_str(fields.get("kind")) or "")
     shown = name or as_str(fields.get("title")) or kind or "something"
-    return f"{shown} ({kind})" if kind not in {"", "other", shown} else shown
+    is_repeated = one_line(shown).casefold().split()[:1] == [kind.casefold()]
+    return f"{shown} ({kind})" if kind not in {"", "other"} and not is_repeated else shown
 
 
 def _subject(params: dict[str, Any]) -> dict[str, Any]:
