@@ -55,7 +55,7 @@ from rekindle.proxy.validation import (
     read_setup,
     rekindle_meta,
 )
-from rekindle.transcript.model import Role, TranscriptMessage
+from rekindle.transcript.model import HandoverReason, Role, TranscriptMessage
 from rekindle.transcript.reducer import Transcript
 from rekindle.transcript.titles import DEFAULT_TITLE, fork_title
 
@@ -86,6 +86,7 @@ def fork(conn: ConnectionState, request: ClientRequest) -> Flow:
     changes = fork_changes(fork_id, conn.at_us, session, transcript, until)
     live.handover.require(
         history=how is Restored.HANDOVER and _count_turns(transcript, until) > 0,
+        reason=HandoverReason.FORKED,
         # The agent lacks the same turns in both.
         reminder="" if parent is None else parent.handover.reminder,
     )
