@@ -43,6 +43,20 @@ def delegate(client: Client, session_id: str, words: str) -> str:
     return asked["params"]["sessionId"]
 
 
+def end_turn(client: Client, session_id: str) -> None:
+    """Wait for the end of the turn of a session."""
+
+    def is_end(message: Json) -> bool:
+        params = message.get("params", {})
+        update = params.get("update", {}) if params.get("sessionId") == session_id else {}
+        is_idle = (
+            (kind(update), update.get("state")) == ("state_update", "idle") if update else False
+        )
+        return is_idle or "stopReason" in message.get("result", {})
+
+    client.until(is_end)
+
+
 def of(client: Client, child: str) -> list[Json]:
     return [it for it in client.updates(child) if kind(it) != "state_update"]
 
@@ -94,6 +108,35 @@ def test_sub_agents_are_recorded_and_replayed(connect: Open, pair: tuple[int, in
         "Buy oat milk instead.",
     ]
     assert [it["recipientSessionId"] for it in messages] == [first, session_id, second]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"client-{pair[0]}-agent-{pair[1]}")
+def test_a_fork_has_the_sub_agents_up_to_its_message(connect: Open, pair: tuple[int, int]) -> None:
+    client = connect(*pair)
+    session_id = client.new()
+    first = delegate(client, session_id, "delegate")
+    end_turn(client, session_id)
+    second = delegate(client, session_id, "delegate again")
+    end_turn(client, session_id)
+    replay(client, session_id)
+    updates = client.updates(session_id)
+    started = [kind(it) for it in updates].index("subagent_update")
+    until = next(it for it in updates[started:] if kind(it).startswith("agent_message"))
+    params = {"sessionId": session_id, "cwd": CWD, "mcpServers": []}
+    meta = {"_meta": {"rekindle": {"messageId": until["messageId"]}}}
+    forks = [client.call("session/fork", {**params, **more})["sessionId"] for more in ({}, meta)]
+    for fork_id, children in zip(forks, ((first, second), (first,)), strict=True):
+        replay(client, fork_id)
+        copies = [f"{fork_id}.{session_id}.{child}" for child in children]
+        told = [it for it in client.updates(fork_id) if kind(it) == "subagent_update"]
+        assert list(dict.fromkeys(it["sessionId"] for it in told)) == copies
+        assert [text_of(of(client, it)) for it in copies] == ["I am on it.It is done."] * len(
+            copies
+        )
+        assert [states(client, fork_id, it) for it in copies] == [["idle"]] * len(copies)
+        messages = [it for it in client.updates(fork_id) if kind(it) == "session_message"]
+        parties = {it[f"{who}SessionId"] for it in messages for who in ("sender", "recipient")}
+        assert parties == {fork_id, *copies}
 
 
 def test_a_client_without_sub_agents_is_asked_in_its_own_session(
