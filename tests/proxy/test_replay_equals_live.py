@@ -325,6 +325,71 @@ def test_rewinds_with_version_1_on_both_sides(steps: list[Json], *, is_native: b
     check_rewinds(1, 1, steps, is_native=is_native)
 
 
+class RewindableFamily(Family):
+    """The views of a client that removes a sub-agent with the item that announced it."""
+
+    def apply(self, update: Json) -> None:
+        """Show an update; a rewind may remove sub-agents."""
+        super().apply(update)
+        if update["sessionUpdate"] == "history_truncated":
+            kept = self.announced_in("")
+            self.views = {name: it for name, it in self.views.items() if name in kept}
+            self.states = {name: it for name, it in self.states.items() if name in kept}
+
+    def announced_in(self, session_id: str) -> set[str]:
+        """Return a session, its sub-agents, and theirs, as far as they are shown."""
+        view = self.views.get(session_id)
+        shown = [] if view is None else view.subagent_ids()
+        return {session_id}.union(*map(self.announced_in, shown))
+
+
+def check_rewinds_with_subagents(
+    client: int, agent: int, steps: list[Json], *, is_native: bool
+) -> None:
+    conversation = Conversation(client, agent, *["rewind"] * is_native)
+    live, replayed = RewindableFamily(client), RewindableFamily(client)
+    root = live.views.setdefault("", live.new_view())
+    for number, step in enumerate(steps):
+        updates: list[Json] = []
+        if "rewind" in step:
+            ids = (
+                root.message_ids()
+                if isinstance(root, Editor)
+                else root.message_ids("user_message", "agent_message", "agent_thought")
+            )
+            if ids:
+                updates = conversation.rewind(ids[step["rewind"] % len(ids)])
+        else:
+            if isinstance(root, Editor):
+                root.prompt([{"type": "text", "text": f"prompt {number}"}])
+            updates = conversation.turn(number, step["turn"])
+        for update in updates:
+            live.apply(of_the_past(update))
+    for update in conversation.replayed():
+        replayed.apply(of_the_past(update))
+    assert replayed.views.pop("").shown() == root.shown()
+    del live.views[""]
+    assert without_status(replayed.shown()) == without_status(live.shown())
+
+
+@pytest.mark.parametrize("client", [1, 2])
+@settings(max_examples=some(100))
+@given(is_native=st.booleans(), steps=steps_of(st.just(SAID), SUBAGENT, V1_CHILD))
+def test_rewinds_with_sub_agents_of_a_version_1_agent(
+    client: int, steps: list[Json], *, is_native: bool
+) -> None:
+    check_rewinds_with_subagents(client, 1, steps, is_native=is_native)
+
+
+@pytest.mark.parametrize("client", [1, 2])
+@settings(max_examples=some(100))
+@given(is_native=st.booleans(), steps=steps_of(st.just(SAID), SUBAGENT, V2_CHILD))
+def test_rewinds_with_sub_agents_of_a_version_2_agent(
+    client: int, steps: list[Json], *, is_native: bool
+) -> None:
+    check_rewinds_with_subagents(client, 2, steps, is_native=is_native)
+
+
 # -- the fast path ----------------------------------------------------------------------------
 
 

@@ -272,6 +272,8 @@ class Conversation:
         self.book.out.clear()
         self.request("session/rewind", toMessageId=message_id)
         self.answer_until()
+        # The agent announces its sub-agents again: the rewind may have removed them.
+        self.announced.clear()
         return self.received_updates()
 
     def turn(self, number: int, updates: list[Json], edited: str | None = None) -> list[Json]:
@@ -284,6 +286,7 @@ class Conversation:
         if edited is None:
             self.request("session/prompt", prompt=blocks)
         else:
+            self.announced.clear()
             self.request("session/edit_prompt", messageId=edited, content=blocks)
         own_id = self.answer_until("session/prompt")
         if self.agent == 2:

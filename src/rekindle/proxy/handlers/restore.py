@@ -157,6 +157,8 @@ def restore(
     if native is not None and native.is_verified and not missing:
         yield RecordChanges([AgentSaved(session_id=session.id, at_us=conn.at_us)])
     live.suffixed = SuffixedIds(transcript.retired_ids, transcript.suffix)
+    if transcript.truncations.removed:
+        conn.remove_subagents(session.id, transcript.truncations.removed)
     if problem is not None:
         yield ReportToUser(problem)
     return RestoreResult(how, answer, transcript, len(missing), problem is not None)
