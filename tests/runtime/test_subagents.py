@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from command_runs import run
 from stdio_client import CWD, EXAMPLE_AGENT, NEW, REKINDLE, Client, Json, kind, selected
 from stdio_client_v2 import HELLO, START, ClientV2
 
@@ -111,7 +112,9 @@ def test_sub_agents_are_recorded_and_replayed(connect: Open, pair: tuple[int, in
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"client-{pair[0]}-agent-{pair[1]}")
-def test_a_fork_has_the_sub_agents_up_to_its_message(connect: Open, pair: tuple[int, int]) -> None:
+def test_a_fork_has_the_sub_agents_up_to_its_message(
+    connect: Open, pair: tuple[int, int], tmp_path: Path
+) -> None:
     client = connect(*pair)
     session_id = client.new()
     first = delegate(client, session_id, "delegate")
@@ -137,6 +140,13 @@ def test_a_fork_has_the_sub_agents_up_to_its_message(connect: Open, pair: tuple[
         messages = [it for it in client.updates(fork_id) if kind(it) == "session_message"]
         parties = {it[f"{who}SessionId"] for it in messages for who in ("sender", "recipient")}
         assert parties == {fork_id, *copies}
+        # A bundle has the copies too, and the commands show them.
+        bundle, other = tmp_path / f"{fork_id}.rekindle", tmp_path / fork_id / "store"
+        assert run("export", "--store", tmp_path / "store", fork_id, "-o", bundle).returncode == 0
+        assert run("import", "--store", other, bundle).returncode == 0
+        shown = [run("show", "--store", it, fork_id).stdout for it in (tmp_path / "store", other)]
+        assert shown[0].count("It is done.") == len(copies)
+        assert shown[1] == shown[0]
 
 
 def test_a_client_without_sub_agents_is_asked_in_its_own_session(
