@@ -40,7 +40,8 @@ class Neovim:
         self._output = workspace.project.parent / "chat.md"
         self._environ = {
             **workspace.environ,
-            "PATH": search_path(NEOVIM, spec.package),
+            # The agent's own `python` goes before that of the package with Neovim.
+            "PATH": search_path(spec.package, NEOVIM),
             "INTEROP_COMMAND": json.dumps([*_REKINDLE, "run", "--", *workspace.command]),
             "INTEROP_OUTPUT": str(self._output),
             "INTEROP_PLUGINS": ":".join(map(str, plugin_folders(CODECOMPANION))),

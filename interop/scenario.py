@@ -220,6 +220,9 @@ class Scenario:
         """Go back to the answer to the second task, and check what the model is shown then."""
 
         async def rewind() -> None:
+            if not agent.offers("rewind"):
+                # The load before it may fail for reasons of its own.
+                raise NotOffered(self.says, "session/rewind")
             session = await agent.load(session_id, self._project)
             await session.rewind(str(_reports(session)[1].id))
             self._tasks, self._was_interrupted = self._tasks[:2], False

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from rekindle.transcript.model import (
         GapItem,
         HandoverItem,
+        HandoverReason,
         OtherItem,
         PlanItem,
         ReminderItem,
@@ -70,6 +71,7 @@ __all__ = [
     "Entry",
     "GapItem",
     "HandoverItem",
+    "HandoverReason",
     "Kind",
     "Origin",
     "OtherItem",
@@ -137,6 +139,7 @@ _MODULES = {
     "rekindle.transcript.model": {
         "GapItem",
         "HandoverItem",
+        "HandoverReason",
         "OtherItem",
         "PlanItem",
         "ReminderItem",

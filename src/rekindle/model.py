@@ -220,6 +220,8 @@ class Forked(Struct, frozen=True, kw_only=True):
     at_us: int
     parent_id: str
     until_seq: int
+    owner_id: str | None = None
+    """If the copy is a sub-agent's: the session that it belongs to, which becomes its parent."""
 
 
 class RecordedPrefix(Struct, frozen=True, kw_only=True):

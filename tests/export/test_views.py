@@ -21,11 +21,23 @@ from rekindle.export.json import as_json
 from rekindle.export.labels import CARRIED, ChecklistStep
 from rekindle.export.markdown import as_markdown
 from rekindle.export.redact_transcript import redact_turn
-from rekindle.export.views import VIEWS, Block, Checklist, ItemView, Mask, Remark, Speech, view_of
+from rekindle.export.views import (
+    VIEWS,
+    Block,
+    Checklist,
+    ItemView,
+    Mask,
+    Remark,
+    Speech,
+    blocks_of,
+    view_of,
+)
 from rekindle.jsonvalue import Json, without
 from rekindle.model import DocumentKind, Entry
 from rekindle.transcript.handover import handover_text
 from rekindle.transcript.model import (
+    HandoverItem,
+    HandoverReason,
     ReplayContext,
     Role,
     SearchText,
@@ -326,6 +338,17 @@ def test_a_new_kind_of_state_is_replayed_unchanged_by_default(
 def test_a_handover_notice_in_a_message_is_described_as_a_handover() -> None:
     notice = TranscriptMessage(role=Role.AGENT, seq=1, at_us=1, meta={"rekindle": {}})
     assert view_of(notice).describe(notice) == {"type": "handover"}
+
+
+def test_a_handover_is_shown_with_its_reason() -> None:
+    item = HandoverItem(seq=1, at_us=1, reason=HandoverReason.REWOUND)
+    meta = {"rekindle": {"restored": "handover", "reason": "rewound"}}
+    notice = TranscriptMessage(role=Role.AGENT, seq=1, at_us=1, meta=meta)
+    for shown in (item, notice):
+        assert view_of(shown).describe(shown) == {"type": "handover", "reason": "rewound"}
+    assert list(blocks_of(item)) == [
+        Remark("this session was rewound; Rekindle sent the agent the rest of the history")
+    ]
 
 
 def test_a_redacted_message_keeps_its_metadata_masked() -> None:

@@ -1,5 +1,8 @@
 """Replay equals live, whichever versions the client and the agent speak."""
 
+import copy
+from typing import Any
+
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
@@ -52,6 +55,8 @@ class Family:
         self.views: dict[str, Editor | EditorV2] = {}
         self.states: dict[str, Json] = {}
         """The states of sub-agents, which they and their parents report."""
+        self.own_states: dict[str, Json] = {}
+        """The states that sub-agents report themselves."""
 
     def apply(self, update: Json) -> None:
         """Show an update in the view of its session."""
@@ -63,7 +68,8 @@ class Family:
         view.apply(shown)
         if session_id and update["sessionUpdate"] == "state_update":
             hidden = {"of", "_meta", "sessionUpdate"}
-            self.states[session_id] = {k: v for k, v in update.items() if k not in hidden}
+            own = {k: v for k, v in update.items() if k not in hidden}
+            self.states[session_id] = self.own_states[session_id] = own
 
     def shown(self) -> Json:
         """Return what the client shows of each session that has something to show."""
@@ -118,6 +124,92 @@ def test_sub_agents_of_a_version_1_agent(client: int, turns: list[list[Json]]) -
 @given(turns=turns_of(*ADDED_V2, SUBAGENT, SESSION_MESSAGE, V2_CHILD, V2_CHILD))
 def test_sub_agents_of_a_version_2_agent(client: int, turns: list[list[Json]]) -> None:
     check_family(client, 2, turns)
+
+
+def check_forks(
+    client: int, agent: int, turns: list[list[Json]], last: int, *, is_native: bool
+) -> None:
+    """Fork a session after a turn, and fork the fork: both show what the client saw then."""
+    conversation = Conversation(client, agent, *["fork"] * is_native)
+    live = Family(client)
+    seen = Family(client)
+    for number, updates in enumerate(turns):
+        if client == 1:
+            view = live.views.setdefault("", Editor())
+            assert isinstance(view, Editor)
+            view.prompt([{"type": "text", "text": f"prompt {number}"}])
+        ending = {**SAID, "messageId": f"end{number}"}
+        announced = [{"sessionUpdate": "subagent_update", "sessionId": "c1"}] * (number == 0)
+        for update in conversation.turn(number, [*announced, *updates, ending]):
+            live.apply(of_the_past(update))
+        if number == last % len(turns):
+            seen = copy.deepcopy(live)
+    first = conversation.fork(message_id=f"end{last % len(turns)}")
+    second = conversation.fork(first)
+    for fork_id in (first, second):
+        forked = Family(client)
+        for update in conversation.replayed(fork_id):
+            forked.apply(of_the_past(renamed(update, fork_id)))
+        assert forked.views.pop("").shown() == seen.views[""].shown()
+        # The calls of a sub-agent that was working have failed in the replay.
+        children = {name: without_status(it) for name, it in seen.shown().items() if name}
+        assert {name: without_status(it) for name, it in forked.shown().items()} == children
+        # The sub-agent's own report counts, also if its parent has reported another state later.
+        states = seen.states | {name: it for name, it in seen.own_states.items() if it}
+        assert forked.states == {name: at_rest(it) for name, it in states.items()}
+
+
+def renamed(update: Json, fork_id: str) -> Json:
+    """Return an update of a fork, with the ids that its sub-agents have in the original."""
+    names = ("of", "sessionId", "senderSessionId", "recipientSessionId")
+    named = {name: update[name] for name in names if isinstance(update.get(name), str)}
+    for name, value in named.items():
+        assert value == fork_id or value.startswith(f"{fork_id}.")
+        named[name] = "s" if value == fork_id else value.rpartition(".")[2]
+    return {**update, **named}
+
+
+def without_status(shown: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Return a view without the statuses of tool calls."""
+    if isinstance(shown, dict):
+        return {name: without_status(it) for name, it in shown.items() if name != "status"}
+    return [without_status(it) for it in shown] if isinstance(shown, list | tuple) else shown
+
+
+def of_the_past(update: Json) -> Json:
+    """Return an update without the capabilities of a sub-agent, which are not replayed."""
+    return {name: value for name, value in update.items() if name != "capabilities"}
+
+
+def at_rest(state: Json) -> Json:
+    """Return the state that a replay reports of work that is not known to run any more."""
+    return state if state.get("state") == "idle" else {"state": "unknown"}
+
+
+@pytest.mark.parametrize("client", [1, 2])
+@settings(max_examples=some(100))
+@given(
+    turns=turns_of(*PLAIN_V1, SUBAGENT, SESSION_MESSAGE, V1_CHILD, V1_CHILD),
+    last=st.integers(0, 2),
+    is_native=st.booleans(),
+)
+def test_forks_of_a_version_1_agent_have_its_sub_agents(
+    client: int, turns: list[list[Json]], last: int, *, is_native: bool
+) -> None:
+    check_forks(client, 1, turns, last, is_native=is_native)
+
+
+@pytest.mark.parametrize("client", [1, 2])
+@settings(max_examples=some(100))
+@given(
+    turns=turns_of(*ADDED_V2, SUBAGENT, SESSION_MESSAGE, V2_CHILD, V2_CHILD),
+    last=st.integers(0, 2),
+    is_native=st.booleans(),
+)
+def test_forks_of_a_version_2_agent_have_its_sub_agents(
+    client: int, turns: list[list[Json]], last: int, *, is_native: bool
+) -> None:
+    check_forks(client, 2, turns, last, is_native=is_native)
 
 
 def check(client: int, agent: int, turns: list[list[Json]]) -> None:
@@ -231,6 +323,71 @@ def test_rewinds_with_version_1_client_and_version_2_agent(
 @given(is_native=st.booleans(), steps=steps_of(*PLAIN_V1, ASKING))
 def test_rewinds_with_version_1_on_both_sides(steps: list[Json], *, is_native: bool) -> None:
     check_rewinds(1, 1, steps, is_native=is_native)
+
+
+class RewindableFamily(Family):
+    """The views of a client that removes a sub-agent with the item that announced it."""
+
+    def apply(self, update: Json) -> None:
+        """Show an update; a rewind may remove sub-agents."""
+        super().apply(update)
+        if update["sessionUpdate"] == "history_truncated":
+            kept = self.announced_in("")
+            self.views = {name: it for name, it in self.views.items() if name in kept}
+            self.states = {name: it for name, it in self.states.items() if name in kept}
+
+    def announced_in(self, session_id: str) -> set[str]:
+        """Return a session, its sub-agents, and theirs, as far as they are shown."""
+        view = self.views.get(session_id)
+        shown = [] if view is None else view.subagent_ids()
+        return {session_id}.union(*map(self.announced_in, shown))
+
+
+def check_rewinds_with_subagents(
+    client: int, agent: int, steps: list[Json], *, is_native: bool
+) -> None:
+    conversation = Conversation(client, agent, *["rewind"] * is_native)
+    live, replayed = RewindableFamily(client), RewindableFamily(client)
+    root = live.views.setdefault("", live.new_view())
+    for number, step in enumerate(steps):
+        updates: list[Json] = []
+        if "rewind" in step:
+            ids = (
+                root.message_ids()
+                if isinstance(root, Editor)
+                else root.message_ids("user_message", "agent_message", "agent_thought")
+            )
+            if ids:
+                updates = conversation.rewind(ids[step["rewind"] % len(ids)])
+        else:
+            if isinstance(root, Editor):
+                root.prompt([{"type": "text", "text": f"prompt {number}"}])
+            updates = conversation.turn(number, step["turn"])
+        for update in updates:
+            live.apply(of_the_past(update))
+    for update in conversation.replayed():
+        replayed.apply(of_the_past(update))
+    assert replayed.views.pop("").shown() == root.shown()
+    del live.views[""]
+    assert without_status(replayed.shown()) == without_status(live.shown())
+
+
+@pytest.mark.parametrize("client", [1, 2])
+@settings(max_examples=some(100))
+@given(is_native=st.booleans(), steps=steps_of(st.just(SAID), SUBAGENT, V1_CHILD))
+def test_rewinds_with_sub_agents_of_a_version_1_agent(
+    client: int, steps: list[Json], *, is_native: bool
+) -> None:
+    check_rewinds_with_subagents(client, 1, steps, is_native=is_native)
+
+
+@pytest.mark.parametrize("client", [1, 2])
+@settings(max_examples=some(100))
+@given(is_native=st.booleans(), steps=steps_of(st.just(SAID), SUBAGENT, V2_CHILD))
+def test_rewinds_with_sub_agents_of_a_version_2_agent(
+    client: int, steps: list[Json], *, is_native: bool
+) -> None:
+    check_rewinds_with_subagents(client, 2, steps, is_native=is_native)
 
 
 # -- the fast path ----------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from command_runs import run
 from stdio_client import CWD, EXAMPLE_AGENT, NEW, REKINDLE, Client, Json, kind, selected
 from stdio_client_v2 import HELLO, START, ClientV2
 
@@ -41,6 +42,20 @@ def delegate(client: Client, session_id: str, words: str) -> str:
     assert asked["params"]["sessionId"] != session_id
     client.send(id=asked["id"], **selected("allow-once"))
     return asked["params"]["sessionId"]
+
+
+def end_turn(client: Client, session_id: str) -> None:
+    """Wait for the end of the turn of a session."""
+
+    def is_end(message: Json) -> bool:
+        params = message.get("params", {})
+        update = params.get("update", {}) if params.get("sessionId") == session_id else {}
+        is_idle = (
+            (kind(update), update.get("state")) == ("state_update", "idle") if update else False
+        )
+        return is_idle or "stopReason" in message.get("result", {})
+
+    client.until(is_end)
 
 
 def of(client: Client, child: str) -> list[Json]:
@@ -94,6 +109,44 @@ def test_sub_agents_are_recorded_and_replayed(connect: Open, pair: tuple[int, in
         "Buy oat milk instead.",
     ]
     assert [it["recipientSessionId"] for it in messages] == [first, session_id, second]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"client-{pair[0]}-agent-{pair[1]}")
+def test_a_fork_has_the_sub_agents_up_to_its_message(
+    connect: Open, pair: tuple[int, int], tmp_path: Path
+) -> None:
+    client = connect(*pair)
+    session_id = client.new()
+    first = delegate(client, session_id, "delegate")
+    end_turn(client, session_id)
+    second = delegate(client, session_id, "delegate again")
+    end_turn(client, session_id)
+    replay(client, session_id)
+    updates = client.updates(session_id)
+    started = [kind(it) for it in updates].index("subagent_update")
+    until = next(it for it in updates[started:] if kind(it).startswith("agent_message"))
+    params = {"sessionId": session_id, "cwd": CWD, "mcpServers": []}
+    meta = {"_meta": {"rekindle": {"messageId": until["messageId"]}}}
+    forks = [client.call("session/fork", {**params, **more})["sessionId"] for more in ({}, meta)]
+    for fork_id, children in zip(forks, ((first, second), (first,)), strict=True):
+        replay(client, fork_id)
+        copies = [f"{fork_id}.{session_id}.{child}" for child in children]
+        told = [it for it in client.updates(fork_id) if kind(it) == "subagent_update"]
+        assert list(dict.fromkeys(it["sessionId"] for it in told)) == copies
+        assert [text_of(of(client, it)) for it in copies] == ["I am on it.It is done."] * len(
+            copies
+        )
+        assert [states(client, fork_id, it) for it in copies] == [["idle"]] * len(copies)
+        messages = [it for it in client.updates(fork_id) if kind(it) == "session_message"]
+        parties = {it[f"{who}SessionId"] for it in messages for who in ("sender", "recipient")}
+        assert parties == {fork_id, *copies}
+        # A bundle has the copies too, and the commands show them.
+        bundle, other = tmp_path / f"{fork_id}.rekindle", tmp_path / fork_id / "store"
+        assert run("export", "--store", tmp_path / "store", fork_id, "-o", bundle).returncode == 0
+        assert run("import", "--store", other, bundle).returncode == 0
+        shown = [run("show", "--store", it, fork_id).stdout for it in (tmp_path / "store", other)]
+        assert shown[0].count("It is done.") == len(copies)
+        assert shown[1] == shown[0]
 
 
 def test_a_client_without_sub_agents_is_asked_in_its_own_session(

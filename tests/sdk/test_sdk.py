@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from conformance_runs import check, describe_failures, failed
+from rekindle.conformance import Verdict
 from stdio_client import EXAMPLE_AGENT, REKINDLE
 
 HERE = Path(__file__).parent
@@ -80,6 +82,17 @@ def test_v2_client_of_the_typescript_sdk(agent: tuple[str, ...], tmp_path: Path)
 def test_v1_client_with_a_v2_agent(tmp_path: Path) -> None:
     agent = (*EXAMPLE_AGENT, "--protocol", "2", "--only-v2", "--memory", "memory")
     run_client("v1_client.mjs", agent, tmp_path)
+
+
+@pytest.mark.usefixtures("sdk")
+def test_check_judges_no_batches_of_an_sdk_that_refuses_them(tmp_path: Path) -> None:
+    agent = tuple(map(str, (*script("v2_agent.mjs"), tmp_path / "verdicts")))
+    report = check(agent, tmp_path, only=("batch",), protocol=2)
+    verdicts = {it.requirement.name: it for it in report.results}
+    assert failed(report) == set(), describe_failures(report)
+    assert verdicts["batch.empty"].verdict is Verdict.PASS
+    assert verdicts["batch.silent"].verdict is Verdict.NOT_OFFERED
+    assert verdicts["batch.silent"].reason.startswith("the agent refuses every batch")
 
 
 LIFECYCLES = {

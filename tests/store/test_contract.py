@@ -461,6 +461,16 @@ def test_a_fork_copies_the_entries_of_its_parent(store: Store) -> None:
         store.write([Forked(session_id="f", at_us=NOW, parent_id="nobody", until_seq=1)])
 
 
+def test_a_copy_of_a_sub_agent_belongs_to_its_owner(store: Store) -> None:
+    store.write([opened("s1.c", parent_id="s1"), batch(b"1", b"2", session="s1.c")])
+    copied = Forked(session_id="f1.c", at_us=NOW, parent_id="s1.c", until_seq=1, owner_id="f1")
+    store.write([opened("f1", cwd="/p"), copied])
+    assert lines(store, "f1.c") == [(1, b"1")]
+    assert store.session("f1.c").is_subagent
+    assert [it.id for it in store.subagents("f1")] == ["f1.c"]
+    assert store.subagents("s1.c") == []
+
+
 def test_known_ids_can_leave_out_sessions_without_a_record(store: Store) -> None:
     store.write([opened("blank", agent_session_id="former")])
     store.write([opened("blank", agent_session_id="a1"), opened("here", cwd="/p")])

@@ -86,6 +86,10 @@ class Editor:
         """Return the ids of the messages, as far as they are known."""
         return [item["id"] for item in self.timeline if item.get("id") is not None]
 
+    def subagent_ids(self) -> list[str]:
+        """Return the ids of the sub-agents."""
+        return [item["name"] for item in self.timeline if item["is"] == "subagent"]
+
     def _truncate(self, last_id: str | None) -> None:
         places = [at for at, item in enumerate(self.timeline) if item.get("id") == last_id]
         del self.timeline[places[-1] + 1 if last_id is not None else 0 :]

@@ -34,6 +34,10 @@ class EditorV2:
         """Return the ids of the messages of some roles."""
         return [name for what, name in self.items if what in roles]
 
+    def subagent_ids(self) -> list[str]:
+        """Return the ids of the sub-agents."""
+        return self.message_ids("subagent")
+
     def _truncate(self, last_id: str | None) -> None:
         keys = list(self.items)
         places = [

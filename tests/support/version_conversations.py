@@ -227,7 +227,7 @@ class Conversation:
         opened = {"sessionId": "s"} | ({"modes": modes} if agent == 1 else {})
         self.book.exchange("session/new", {"cwd": "/p", "mcpServers": []}, opened)
 
-    def received_updates(self) -> list[Json]:
+    def received_updates(self, root_id: str = "s") -> list[Json]:
         """Return the updates that the client received since the last call.
 
         An update of a sub-agent has the name of its session in `of`.
@@ -236,14 +236,14 @@ class Conversation:
         self.book.out.clear()
         updates: list[Json] = []
         for message in map(json.loads, lines):
-            session_id = message.get("params", {}).get("sessionId", "s")
-            of = {} if session_id == "s" else {"of": session_id}
+            session_id = message.get("params", {}).get("sessionId", root_id)
+            of = {} if session_id == root_id else {"of": session_id}
             updates += [{**update, **of} for update in shown_by(message)]
         return updates
 
-    def request(self, method: str, **params: object) -> None:
+    def request(self, method: str, session_id: str = "s", **params: object) -> None:
         """Let the client send a request."""
-        request = {"id": 1, "method": method, "params": {"sessionId": "s", **params}}
+        request = {"id": 1, "method": method, "params": {"sessionId": session_id, **params}}
         self.book.receive(CLIENT, [json.dumps(request)])
 
     def answer_until(self, method: str = "") -> object:
@@ -258,7 +258,7 @@ class Conversation:
             request = waiting[0]
             answered.add(request["id"])
             result: Json = {}
-            if request["method"] == "session/new":
+            if request["method"] in ("session/new", "session/fork"):
                 self.agent_id = f"{self.agent_id}+"
                 result = {"sessionId": self.agent_id}
             elif request["method"] == "session/rewind":
@@ -272,6 +272,8 @@ class Conversation:
         self.book.out.clear()
         self.request("session/rewind", toMessageId=message_id)
         self.answer_until()
+        # The agent announces its sub-agents again: the rewind may have removed them.
+        self.announced.clear()
         return self.received_updates()
 
     def turn(self, number: int, updates: list[Json], edited: str | None = None) -> list[Json]:
@@ -284,6 +286,7 @@ class Conversation:
         if edited is None:
             self.request("session/prompt", prompt=blocks)
         else:
+            self.announced.clear()
             self.request("session/edit_prompt", messageId=edited, content=blocks)
         own_id = self.answer_until("session/prompt")
         if self.agent == 2:
@@ -345,12 +348,22 @@ class Conversation:
             self.book.receive(AGENT, self.unsent)
             self.unsent = []
 
-    def replayed(self) -> list[Json]:
-        """Let the client load the session; return the updates that it receives."""
+    def fork(self, session_id: str = "s", message_id: str | None = None) -> str:
+        """Let the client fork a session, at a message or as a whole; return the fork's id."""
+        self.book.out.clear()
+        meta = {} if message_id is None else {"_meta": {"rekindle": {"messageId": message_id}}}
+        self.request("session/fork", session_id, cwd="/p", mcpServers=[], **meta)
+        self.answer_until()
+        lines = [line[3:] for line in self.book.out if line.startswith("<c ")]
+        (answer,) = [it for it in map(json.loads, lines) if it.get("id") == 1]
+        return answer["result"]["sessionId"]
+
+    def replayed(self, session_id: str = "s") -> list[Json]:
+        """Let the client load a session; return the updates that it receives."""
         self.book.out.clear()
         if self.client == 1:
-            self.request("session/load", cwd="/p", mcpServers=[])
+            self.request("session/load", session_id, cwd="/p", mcpServers=[])
         else:
-            self.request("session/resume", cwd="/p", replayFrom={"type": "start"})
+            self.request("session/resume", session_id, cwd="/p", replayFrom={"type": "start"})
         self.answer_until()
-        return self.received_updates()
+        return self.received_updates(session_id)

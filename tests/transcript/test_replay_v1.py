@@ -10,7 +10,12 @@ from rekindle.acp.jsonrpc import update_line
 from rekindle.jsonvalue import encode
 from rekindle.model import Entry, Kind, Opened, Side
 from rekindle.proxy.step import AGENT
-from rekindle.transcript.model import handover_notice
+from rekindle.transcript.model import (
+    HandoverReason,
+    handover_meta,
+    handover_notice,
+    read_handover_reason,
+)
 from rekindle.transcript.reducer import Transcript, fold
 from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
@@ -309,6 +314,21 @@ def test_a_handover_is_replayed_like_its_live_notice() -> None:
     live = handover_notice(7)
     assert {**replayed, "_meta": None} == {**live, "_meta": None}
     assert "secret" not in str(replayed)
+
+
+@pytest.mark.parametrize("reason", HandoverReason)
+def test_the_notice_of_a_handover_has_its_reason_live_and_replayed(reason: HandoverReason) -> None:
+    line = encode({"type": "text", "text": "", "_meta": {"rekindle": handover_meta(reason)}})
+    entry = Entry(seq=1, side=Side.AGENT, kind=Kind.HANDOVER, at_us=7, line=line)
+    (replayed,) = replay_v1(fold([entry]))
+    live = handover_notice(7, reason)
+    assert replayed["content"] == live["content"]
+    assert read_handover_reason(live["_meta"]) is reason
+    assert ("had lost" in live["content"]["text"]) == (reason is HandoverReason.LOST)
+
+
+def test_an_unknown_reason_of_a_handover_counts_as_a_loss() -> None:
+    assert read_handover_reason({"rekindle": {"reason": "later"}}) is HandoverReason.LOST
 
 
 def test_a_reminder_is_not_replayed() -> None:

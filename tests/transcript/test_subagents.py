@@ -191,3 +191,48 @@ def test_a_sub_agent_is_found_by_the_agents_id() -> None:
     transcript = folded(announced(title="Tester"))
     assert transcript.subagent("c") is only_subagent(transcript)
     assert transcript.subagent("unknown") is None
+
+
+# -- forks --------------------------------------------------------------------------------
+
+
+def of_session(session_id: str, *updates: Json, after: int = 0) -> list[Entry]:
+    lines = [json.dumps({"params": {"sessionId": session_id, "update": it}}) for it in updates]
+    return [
+        Entry(seq=seq, side=Side.AGENT, kind=Kind.UPDATE, at_us=seq, line=line.encode(), protocol=2)
+        for seq, line in enumerate(lines, after + 1)
+    ]
+
+
+def test_a_fork_has_copies_with_other_ids_and_may_use_the_old_ones_again() -> None:
+    sent = message(senderSessionId="s", recipientSessionId="c")
+    answered = {**sent, "senderSessionId": "c", "recipientSessionId": "s"}
+    before = of_session("s", announced(title="Old"), sent)
+    again = {**sent, "messageId": "n", "senderSessionId": "f"}
+    after = of_session("f", announced(title="New"), again, after=2)
+    nested = {"sessionUpdate": "subagent_update", "sessionId": "d"}
+    records = {
+        "f.s.c": fold(of_session("c", nested, answered)),
+        "f.s.c.c.d": fold(of_session("d", said("deep"))),
+        "f.c": fold(of_session("c", said("new"))),
+    }
+    transcript = fold([*before, *after])
+    attach(transcript, "f", records.get)
+    old, new = subagents_in(transcript.turns)
+    assert [(it.title, it.id, it.record_id) for it in (old, new)] == [
+        ("Old", "f.s.c", "f.s.c"),
+        ("New", "c", "f.c"),
+    ]
+    assert old.child is records["f.s.c"]
+    inner = only_subagent(records["f.s.c"])
+    assert (inner.id, inner.child) == ("f.s.c.c.d", records["f.s.c.c.d"])
+    routes = [
+        item.route
+        for turns in (transcript.turns, records["f.s.c"].turns)
+        for turn in turns
+        for item in turn.items
+        if isinstance(item, SessionMessageItem)
+    ]
+    assert routes == ["from f to f.s.c", "from f to c", "from f.s.c to f"]
+    # A fork of the fork has copies of both.
+    assert [it.copy_id("g") for it in (old, new)] == ["g.s.c", "g.f.c"]

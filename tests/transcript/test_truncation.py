@@ -31,6 +31,16 @@ def update(kind: str, **fields: object) -> tuple[Kind, Json]:
     return Kind.UPDATE, {"params": {"update": {"sessionUpdate": kind, **fields}}}
 
 
+def test_a_rewind_is_the_last_event_until_another_turn_begins() -> None:
+    rewound = [prompt("One"), said("A", "m1"), answer(), prompt("Two", 2), said("B", "m2")]
+    rewound += [answer(2), update("history_truncated", lastMessageId="m1")]
+    last = transcript_of(*rewound)
+    assert last.truncations.is_after(last.turns)
+    later = transcript_of(*rewound, prompt("Three", 3))
+    assert not later.truncations.is_after(later.turns)
+    assert not Transcript().truncations.is_after([])
+
+
 def said(text: str, name: str | None = None) -> tuple[Kind, Json]:
     given = {} if name is None else {"messageId": name}
     return update("agent_message_chunk", content={"type": "text", "text": text}, **given)

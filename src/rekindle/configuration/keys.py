@@ -213,7 +213,7 @@ KEYS = (
         kind=BOOLEAN,
         default=False,
         flag="--agent-option",
-        help="whether sessions have an option with the installed agents, which switches the agent",
+        help="whether sessions have an option of the installed agents, which switches all of them",
     ),
     ConfigurationKey(
         name="run.strict",

@@ -270,7 +270,7 @@ NOT_JUDGED = {
     "11": "agents may connect to MCP servers later, so a missing connection cannot be observed",
     "37": "the order is Rekindle's own, not the protocol's",
     "57": "the client sends the type of MCP servers",
-    "D7": "the SDK refuses batches, but the pages define them; E19 checks what the pages say",
+    "D7": "an agent may refuse batches, as the SDKs do; E19 checks those that accept them",
     "D10": "the client merges `_meta`",
     "D13": "the client displays states",
     "D15": "an agent may send updates before the answer to `session/new`, or not",

@@ -11,7 +11,6 @@ from rekindle.text.times import in_utc
 from rekindle.transcript.model import PlanItem, TranscriptTurn
 from rekindle.transcript.subagents import SubagentItem
 
-HANDOVER = "the agent had lost this session; Rekindle sent it the history"
 REMINDER = "Rekindle reminded the agent of the interrupted turn"
 CARRIED = "Rekindle sent the agent a part of the history with this prompt"
 

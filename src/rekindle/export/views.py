@@ -15,7 +15,6 @@ from rekindle.acp.terminal_output import Terminal
 from rekindle.export.content import ToolCallLike
 from rekindle.export.labels import (
     CARRIED,
-    HANDOVER,
     REMINDER,
     ChecklistStep,
     one_line,
@@ -36,6 +35,9 @@ from rekindle.transcript.model import (
     TranscriptItem,
     TranscriptMessage,
     TranscriptTurn,
+    handover_meta,
+    handover_remark,
+    read_handover_reason,
 )
 from rekindle.transcript.subagents import SessionMessageItem, SubagentItem
 
@@ -108,7 +110,7 @@ class ItemView(Struct, frozen=True, kw_only=True):
 def _describe_message(message: TranscriptMessage) -> Json:
     if "rekindle" in message.meta:
         # A client of Rekindle receives the notice of a handover as a message.
-        return {"type": "handover"}
+        return {"type": "handover", **handover_meta(read_handover_reason(message.meta))}
     kind = {"type": "message", "role": message.role, "messageId": message.id}
     own = message.own_blocks
     carried = {"carriesHistory": True} if own != message.blocks else {}
@@ -230,6 +232,14 @@ def _mask_nothing(item: TranscriptItem, mask: Mask) -> TranscriptItem:
     return item
 
 
+def _describe_handover(item: HandoverItem) -> Json:
+    return {"type": "handover", **handover_meta(item.reason)}
+
+
+def _handover_blocks(item: HandoverItem) -> Iterator[Block]:
+    yield Remark(handover_remark(item.reason))
+
+
 def _remark_view(kind: str, text: str) -> ItemView:
     """Return the view of an item that is only a remark of Rekindle."""
     return ItemView(
@@ -257,7 +267,9 @@ VIEWS: dict[type[TranscriptItem], ItemView] = {
     ),
     OtherItem: ItemView(describe=_describe_other, blocks=_other_blocks, mask=_mask_other),
     GapItem: ItemView(describe=_describe_gap, blocks=_gap_blocks, mask=_mask_nothing),
-    HandoverItem: _remark_view("handover", HANDOVER),
+    HandoverItem: ItemView(
+        describe=_describe_handover, blocks=_handover_blocks, mask=_mask_nothing
+    ),
     ReminderItem: _remark_view("reminder", REMINDER),
 }
 """The views by class of items."""

@@ -54,7 +54,7 @@ def _option(conn: ConnectionState) -> Json:
     return {
         "configId" if conn.client.protocol > 1 else "id": OPTION_ID,
         "name": "Agent",
-        "description": "Another agent continues the session with your next prompt",
+        "description": "Another agent continues all open sessions with their next prompts",
         "category": _CATEGORY,
         "type": "select",
         "currentValue": conn.agent.chosen,

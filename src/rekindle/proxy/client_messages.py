@@ -117,8 +117,8 @@ class ClientMessages:
             return line
         params = as_object(message.get("params"))
         blocks = as_array(params.get("prompt"))
-        is_handover = live.handover.is_history_due
-        self._outbox.journal.preface(live.id, preface, blocks, is_handover=is_handover)
+        reason = live.handover.reason if live.handover.is_history_due else None
+        self._outbox.journal.preface(live.id, preface, blocks, handover=reason)
         live.handover.send(prompt_id)
         return encode({**message, "params": {**params, "prompt": [preface, *blocks]}})
 

@@ -3,7 +3,7 @@
 Holds state and the transitions between states; decides nothing about messages.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from enum import Enum, auto
 from typing import Any
@@ -12,13 +12,15 @@ from msgspec import Struct, field
 
 from rekindle.acp import methods
 from rekindle.acp.capabilities import Capabilities
-from rekindle.model import AgentIdentity
+from rekindle.model import AgentIdentity, subagent_record_id
 from rekindle.proxy.live_session import InvalidTransition, LiveSession, LiveSessions
 from rekindle.proxy.message_queues import MessageQueues
 from rekindle.proxy.open_requests import OpenRequests
 from rekindle.proxy.step import AgentExit, Peer
 from rekindle.proxy.subagents import Subagents
 from rekindle.transcript.handover import BUDGET
+from rekindle.transcript.model import TranscriptTurn
+from rekindle.transcript.subagents import subagents_in
 
 
 class AgentChoice(Struct, frozen=True, kw_only=True):
@@ -288,6 +290,13 @@ class ConnectionState(Struct, kw_only=True):
         for agent_id in self.subagents.drop(session_id):
             self.sessions.abandon(agent_id)
         self.queues.drop_session(session_id)
+
+    def remove_subagents(self, session_id: str, removed: Iterable[TranscriptTurn]) -> None:
+        """Forget the sub-agents in turns that a rewind has removed."""
+        items = subagents_in(removed)
+        records = {subagent_record_id(session_id, it.recorded_id) for it in items}
+        for agent_id in self.subagents.remove(session_id, records):
+            self.sessions.abandon(agent_id)
 
     def agent_exited(self) -> None:
         """Note that no agent knows the sessions any more."""

@@ -45,6 +45,7 @@ from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.open_requests import OpenRequest
 from rekindle.proxy.step import AGENT, Peer, Step
 from rekindle.proxy.system_prompt import SYSTEM_PROMPT, recorded_prompt
+from rekindle.transcript.model import HandoverReason, handover_meta
 from rekindle.transcript.preface import UserWords
 from rekindle.transcript.titles import title_from_agent, title_from_prompt
 
@@ -404,12 +405,22 @@ class Journal:
         self._record_prompt(session_id, line, blocks)
 
     def preface(
-        self, session_id: str, block: dict[str, Any], blocks: list[Any], *, is_handover: bool
+        self,
+        session_id: str,
+        block: dict[str, Any],
+        blocks: list[Any],
+        *,
+        handover: HandoverReason | None,
     ) -> None:
-        """Record the handover or reminder that goes before the blocks of the last prompt."""
+        """Record the handover or reminder that goes before the blocks of the last prompt.
+
+        `handover` is the reason of a handover; None for a reminder.
+        """
         self._remembered(session_id).echo.add_preface(block, blocks)
-        kind = Kind.HANDOVER if is_handover else Kind.REMINDER
-        self._record(session_id, Side.AGENT, kind, encode(block))
+        kind = Kind.REMINDER if handover is None else Kind.HANDOVER
+        meta = {} if handover is None else handover_meta(handover)
+        recorded = {**block, "_meta": {"rekindle": meta}} if meta else block
+        self._record(session_id, Side.AGENT, kind, encode(recorded))
 
     def undelivered_prompt(self, session_id: str, line: bytes, response: bytes) -> None:
         """Record a prompt that no agent received, and its error response."""

@@ -21,6 +21,7 @@ from rekindle.acp.translate.live_v1 import LiveToV1
 from rekindle.acp.translate.live_v2 import LiveToV2
 from rekindle.acp.update_kinds import is_user_message
 from rekindle.model import UNKNOWN_TO_AGENT
+from rekindle.transcript.model import HandoverReason
 from rekindle.transcript.replay_match import ReplayReader
 
 
@@ -253,16 +254,24 @@ class Handover(Struct):
     """
 
     state: HandoverState = HandoverState.NONE
+    reason: HandoverReason = HandoverReason.LOST
+    """Why the agent receives the history."""
     reminder: str = ""
     prompt_id: bytes | None = None
     """The id, as the agent has it, of the prompt that carries the history or the reminder."""
     notice: bytes | None = None
     """An update that informs the client, held until the agent has echoed the prompt."""
 
-    def require(self, *, history: bool = False, reminder: str = "") -> None:
+    def require(
+        self,
+        *,
+        history: bool = False,
+        reminder: str = "",
+        reason: HandoverReason = HandoverReason.LOST,
+    ) -> None:
         """Start again with what the agent lacks after it was restored or forked."""
         if history:
-            self.state = _H.HISTORY_DUE
+            self.state, self.reason = _H.HISTORY_DUE, reason
         else:
             self.state = _H.REMINDER_DUE if reminder else _H.NONE
         self.reminder, self.prompt_id, self.notice = reminder, None, None

@@ -7,7 +7,7 @@ The client knows a sub-agent by the agent's id, unless another session on this c
 id, or its parent had it before a handover. Then the id gets a suffix.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -61,6 +61,8 @@ class Subagents:
     def __init__(self) -> None:
         self._by_id: dict[str, LiveSubagent] = {}
         self._by_agent_id: dict[str, LiveSubagent] = {}
+        self._removed: set[str] = set()
+        """The records of sub-agents that rewinds have removed. Another one gets another id."""
 
     def __bool__(self) -> bool:
         return bool(self._by_id)
@@ -132,14 +134,18 @@ class Subagents:
         session_id = agent_id
         if agent_id in root.suffixed.taken:
             session_id += root.suffixed.suffix
+        parent_record = parent.record_id if isinstance(parent, LiveSubagent) else parent.id
         number = 1
-        while session_id in self._by_id or sessions.get(session_id) is not None:
+        while (
+            session_id in self._by_id
+            or sessions.get(session_id) is not None
+            or subagent_record_id(parent_record, session_id) in self._removed
+        ):
             number += 1
             session_id = f"{agent_id}~{number}"
         live = LiveSession(
             id=session_id, agent_id=agent_id, updates=root.updates, suffixed=root.suffixed
         )
-        parent_record = parent.record_id if isinstance(parent, LiveSubagent) else parent.id
         subagent = LiveSubagent(
             live=live,
             parent_id=parent.id,
@@ -172,6 +178,19 @@ class Subagents:
             del self._by_id[subagent.id]
             del self._by_agent_id[subagent.live.agent_id]
         return [it.live.agent_id for it in dropped]
+
+    def remove(self, root_id: str, records: Collection[str]) -> list[str]:
+        """Forget the sub-agents that a rewind has removed, and theirs; return the agent's ids.
+
+        The agent may use the ids again for others, which must not continue the same records.
+        """
+        self._removed.update(records)
+        owned = tuple(f"{record}." for record in records)
+        gone = [it for it in self.of(root_id) if f"{it.record_id}.".startswith(owned)]
+        for subagent in gone:
+            del self._by_id[subagent.id]
+            del self._by_agent_id[subagent.live.agent_id]
+        return [it.live.agent_id for it in gone]
 
     def working(self) -> Iterator[LiveSubagent]:
         """Yield the sub-agents that work, as far as the agent has reported."""

@@ -164,7 +164,8 @@ class Store(ReadableStore, Protocol):
         - AgentArchived: sets `is_archived_by_agent`. Opened with another `agent_session_id` sets it
           to False.
         - Forked: creates a session with the parent's entries up to `until_seq`, its agent, folder
-          and titles. The parent does not change. Raises SessionNotFound.
+          and titles. The parent does not change. With `owner_id`, that is the new session's
+          `parent_id`, and not the session that was copied. Raises SessionNotFound.
         - Imported: sets the origin.
         - Truncated: removes the entries after `until_seq`; the next entry gets the seq after it.
           Only for sessions without a lease of another process. Raises SessionNotFound.

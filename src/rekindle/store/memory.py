@@ -468,7 +468,7 @@ class MemoryStore:
             cwd=parent.session.cwd,
             title=parent.session.title,
             title_source=parent.session.title_source,
-            parent_id=forked.parent_id,
+            parent_id=forked.owner_id or forked.parent_id,
             last_seq=len(entries),
         )
 

@@ -26,9 +26,6 @@ Terminals = Mapping[str, Terminal]
 
 MAX_TEXT = 48 * 1024
 """The longest text of a replayed update, in characters: clients limit the length of a line."""
-HANDOVER_NOTICE = (
-    "[Rekindle: the agent had lost this session, so Rekindle sent it the history.]\n\n"
-)
 _UNFINISHED = ("pending", "in_progress")
 _CHUNKS_PER_PASSAGE = 128
 _PLAIN_TEXT = frozenset({"type", "text"})
@@ -40,6 +37,29 @@ class Role(StrEnum):
     USER = "user"
     AGENT = "agent"
     THOUGHT = "thought"
+
+
+class HandoverReason(StrEnum):
+    """Why the agent received the history. The values are in records and in `_meta.rekindle`."""
+
+    LOST = "lost"
+    """It did not know the session any more. Records of earlier versions name no reason."""
+    OTHER_AGENT = "other_agent"
+    REWOUND = "rewound"
+    FORKED = "forked"
+    USED_ELSEWHERE = "used_elsewhere"
+
+
+_CAUSES = {
+    HandoverReason.LOST: ("the agent had lost this session", "it the history"),
+    HandoverReason.OTHER_AGENT: ("another agent continues this session", "it the history"),
+    HandoverReason.REWOUND: ("this session was rewound", "the agent the rest of the history"),
+    HandoverReason.FORKED: ("this session is a fork", "the agent its history"),
+    HandoverReason.USED_ELSEWHERE: (
+        "another process had continued this session",
+        "the agent the history",
+    ),
+}
 
 
 class SearchText(Struct, frozen=True):
@@ -549,6 +569,8 @@ def gap_in(entry: Entry) -> GapItem:
 class HandoverItem(TranscriptItem, kw_only=True):
     """The agent received the history of the session."""
 
+    reason: HandoverReason = HandoverReason.LOST
+
     @property
     def replay_id(self) -> str:
         """The message id of the notice that the client received."""
@@ -557,26 +579,56 @@ class HandoverItem(TranscriptItem, kw_only=True):
     def replay_v1(self, context: ReplayContext) -> Iterator[Update]:
         """Yield the notice that the client received."""
         del context
-        yield handover_notice(self.at_us)
+        yield handover_notice(self.at_us, self.reason)
 
     def replay_v2(self, context: ReplayContext) -> Iterator[Update]:
         """Yield the notice that the client received."""
         del context
-        yield _whole_message(self.replay_id, HANDOVER_NOTICE)
+        yield _whole_message(self.replay_id, _notice_text(self.reason))
 
 
 class ReminderItem(TranscriptItem, kw_only=True):
     """The agent received an interrupted turn again. It is not replayed: the user knows the turn."""
 
 
-def handover_notice(at_us: int) -> Update:
+def handover_in(entry: Entry) -> HandoverItem:
+    """Return the handover that an entry records."""
+    recorded = as_object(decode_object(entry.line)).get("_meta")
+    reason = read_handover_reason(as_object(recorded))
+    return HandoverItem(seq=entry.seq, at_us=entry.at_us, reason=reason)
+
+
+def read_handover_reason(meta: Mapping[str, Any]) -> HandoverReason:
+    """Return the reason in the `_meta` of a recorded handover, or of the client's notice."""
+    value = as_object(meta.get("rekindle")).get("reason")
+    known = {it.value: it for it in HandoverReason}
+    return known.get(str(value), HandoverReason.LOST)
+
+
+def handover_meta(reason: HandoverReason) -> dict[str, Any]:
+    """Return the fields of `_meta.rekindle` that name the reason of a handover."""
+    return {} if reason is HandoverReason.LOST else {"reason": reason.value}
+
+
+def handover_notice(at_us: int, reason: HandoverReason = HandoverReason.LOST) -> Update:
     """Return the update that informs a client of a handover, as version 1 has it."""
     return {
         "sessionUpdate": "agent_message_chunk",
         "messageId": _handover_id(at_us),
-        "content": _text_block(HANDOVER_NOTICE),
-        "_meta": {"rekindle": {"restored": "handover"}},
+        "content": _text_block(_notice_text(reason)),
+        "_meta": {"rekindle": {"restored": "handover", **handover_meta(reason)}},
     }
+
+
+def handover_remark(reason: HandoverReason) -> str:
+    """Return a sentence about a handover, for documents and the terminal."""
+    cause, sent = _CAUSES[reason]
+    return f"{cause}; Rekindle sent {sent}"
+
+
+def _notice_text(reason: HandoverReason) -> str:
+    cause, sent = _CAUSES[reason]
+    return f"[Rekindle: {cause}, so Rekindle sent {sent}.]\n\n"
 
 
 def _handover_id(at_us: int) -> str:

@@ -29,7 +29,6 @@ from rekindle.transcript import terminals
 from rekindle.transcript.id_registry import IdRegistry
 from rekindle.transcript.item_index import ItemIndex
 from rekindle.transcript.model import (
-    HandoverItem,
     OtherItem,
     PlanItem,
     ReminderItem,
@@ -39,6 +38,7 @@ from rekindle.transcript.model import (
     TranscriptMessage,
     TranscriptTurn,
     gap_in,
+    handover_in,
     outcome_label,
     reports_agent_exit,
 )
@@ -275,7 +275,7 @@ class Transcript:
         self._known.tool_calls.clear()
         self._known.links = SessionLinks()
         self._retire_terminals(entry)
-        self.turn_for(entry).items.append(HandoverItem(seq=entry.seq, at_us=entry.at_us))
+        self.turn_for(entry).items.append(handover_in(entry))
 
     def add_reminder(self, entry: Entry) -> None:
         """Fold a reminder of an interrupted turn."""

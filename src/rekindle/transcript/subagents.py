@@ -2,6 +2,9 @@
 
 A sub-agent has a session of its own, with a record of its own. The record of its parent has the
 updates that announce it and report its state. `attach` reads the sub-agents' records.
+
+A fork has copies of the sub-agents' records. A sub-agent has one owner only, so the copies have
+other ids: an update that names another session than the record's own was copied with a fork.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator
@@ -11,7 +14,7 @@ from msgspec import Struct, field
 
 from rekindle.acp.translate.subagents import SUBAGENT_UPDATE, session_message_to_v1
 from rekindle.acp.update_kinds import kind_of
-from rekindle.jsonvalue import Json, as_array, as_object, as_str, without
+from rekindle.jsonvalue import Json, as_array, as_object, as_str, decode_object, without
 from rekindle.model import DocumentKind, Entry, subagent_record_id
 from rekindle.transcript.model import (
     MAX_TEXT,
@@ -37,9 +40,20 @@ class SubagentItem(TranscriptItem, kw_only=True):
 
     id: str
     """The id of its session, as the client knows it."""
+    recorded_id: str = ""
+    """The id that the record has. A copy with a fork has another `id`."""
+    announced_in: str = ""
+    """The session that announced it, by the id that it had then; empty if that is unknown."""
     fields: dict[str, Any] = field(default_factory=dict[str, Any])
+    record_id: str = ""
+    """The id under which its conversation is recorded, if that was read."""
     child: "Transcript | None" = None
     """Its conversation, if that was read and the record has it."""
+
+    def copy_id(self, owner_record_id: str) -> str:
+        """Return the id of its copy in a fork, for the client and for the record."""
+        named = subagent_record_id(self.announced_in, self.recorded_id)
+        return subagent_record_id(owner_record_id, named)
 
     @property
     def title(self) -> str:
@@ -105,6 +119,8 @@ class SessionMessageItem(TranscriptItem, kw_only=True):
     """A message between two sessions: the parent and a sub-agent, or two sub-agents."""
 
     id: str
+    recorded_in: str = ""
+    """The session that it is a part of, by the id that it had then; empty if that is unknown."""
     fields: dict[str, Any] = field(default_factory=dict[str, Any])
     """The sessions and messages that it names, and its `_meta`."""
     protocol: int = 1
@@ -173,12 +189,21 @@ class SessionLinks(Struct):
 
     def fold_subagent(self, entry: Entry, update: Json, claim: ClaimId) -> SubagentItem | None:
         """Fold an update about a sub-agent; return the sub-agent if it is new."""
-        session_id = str(update.get("sessionId"))
+        session_id, parent_id = str(update.get("sessionId")), _session_of(entry)
         known = self.subagents.get(session_id)
+        if known is not None and known.announced_in != parent_id:
+            # A fork has a copy of it. The agent may use the same id again.
+            known = None
         item = known
         if item is None:
-            own_id = claim("subagent", session_id, entry.seq)
-            item = SubagentItem(id=own_id, seq=entry.seq, at_us=entry.at_us)
+            own_id = claim(f"subagent {parent_id}", session_id, entry.seq)
+            item = SubagentItem(
+                id=own_id,
+                recorded_id=own_id,
+                announced_in=parent_id,
+                seq=entry.seq,
+                at_us=entry.at_us,
+            )
             self.subagents[session_id] = item
         item.last_seq = entry.seq
         _patch(item.fields, without(update, "sessionUpdate", "sessionId"), entry.protocol)
@@ -192,7 +217,11 @@ class SessionLinks(Struct):
         if item is None:
             own_id = claim("session_message", message_id, entry.seq)
             item = SessionMessageItem(
-                id=own_id, seq=entry.seq, at_us=entry.at_us, protocol=entry.protocol
+                id=own_id,
+                recorded_in=_session_of(entry),
+                seq=entry.seq,
+                at_us=entry.at_us,
+                protocol=entry.protocol,
             )
             self.messages[message_id] = item
         item.last_seq = entry.seq
@@ -204,6 +233,12 @@ class SessionLinks(Struct):
         fields = without(update, "sessionUpdate", "messageId", "content")
         _patch(item.fields, fields, entry.protocol)
         return item if known is None else None
+
+
+def _session_of(entry: Entry) -> str:
+    """Return the id of the session that an update belongs to; empty if it has none."""
+    params = as_object((decode_object(entry.line) or {}).get("params"))
+    return as_str(params.get("sessionId")) or ""
 
 
 def _patch(fields: Json, update: Json, protocol: int) -> None:
@@ -227,19 +262,67 @@ ReadTranscript = Callable[[str], "Transcript | None"]
 """Returns the folded record with an id; None if the store does not have it."""
 
 
+class _Owner(Struct, frozen=True):
+    """A session whose sub-agents are attached."""
+
+    record_id: str
+    id: str
+    """The id by which the client knows it."""
+    recorded_id: str
+    """The id that its own updates have, unless they were copied with a fork."""
+    is_copy: bool = False
+    """Whether its whole record was copied with a fork."""
+    names: dict[str, str] = {}
+    """The present ids of its parent and of the parent's sub-agents, by the recorded ones."""
+
+
 def attach(transcript: "Transcript", record_id: str, read: ReadTranscript) -> None:
     """Attach the conversations of the sub-agents, and of theirs.
 
-    `record_id` is the id of the transcript's own record.
+    `record_id` is the id of the transcript's own record. Sub-agents that were copied with a fork
+    get the ids of the copies, also in messages between sessions.
     """
+    _attach(transcript, _Owner(record_id, record_id, record_id), read)
+
+
+def _attach(transcript: "Transcript", owner: _Owner, read: ReadTranscript) -> None:
+    for item in subagents_in(transcript.turns):
+        if owner.is_copy or item.announced_in not in {"", owner.recorded_id}:
+            item.id = item.record_id = item.copy_id(owner.record_id)
+        else:
+            item.record_id = subagent_record_id(owner.record_id, item.id)
+    names = _names_by_session(transcript, owner)
     for turn in transcript.turns:
         for item in turn.items:
-            if isinstance(item, SubagentItem):
-                child_id = subagent_record_id(record_id, item.id)
-                item.child = read(child_id)
+            if isinstance(item, SessionMessageItem):
+                own = names.get(item.recorded_in, {item.recorded_in: owner.id})
+                _rename_parties(item, {**owner.names, **own})
+            elif isinstance(item, SubagentItem):
+                item.child = read(item.record_id)
                 if item.child is not None:
-                    attach(item.child, child_id, read)
+                    own = names[item.announced_in]
+                    is_copy = item.id == item.record_id
+                    child = _Owner(item.record_id, item.id, item.recorded_id, is_copy, own)
+                    _attach(item.child, child, read)
                     _end_last_turn(item, turn)
+
+
+def _names_by_session(transcript: "Transcript", owner: _Owner) -> dict[str, dict[str, str]]:
+    """Return the present ids of a session and its sub-agents, by the recorded ids.
+
+    A fork has updates of several sessions, and each may have used the same ids.
+    """
+    names: dict[str, dict[str, str]] = {}
+    for item in subagents_in(transcript.turns):
+        known = names.setdefault(item.announced_in, {item.announced_in: owner.id})
+        known[item.recorded_id] = item.id
+    return names
+
+
+def _rename_parties(item: SessionMessageItem, names: Json) -> None:
+    for name in (f"{party}SessionId" for party in _PARTIES):
+        if item.fields.get(name) in names:
+            item.fields[name] = names[item.fields[name]]
 
 
 def _end_last_turn(item: SubagentItem, parent_turn: TranscriptTurn) -> None:

@@ -45,6 +45,11 @@ class Truncations(Struct):
         """Whether the session was never rewound."""
         return not self.removed and not self.unresolved
 
+    def is_after(self, turns: Sequence[TranscriptTurn]) -> bool:
+        """Return whether no turn has begun since the last rewind."""
+        begun = (turn.items[0].seq for turn in turns if turn.items)
+        return self.last_seq > max(begun, default=0)
+
 
 def message_id(item: TranscriptItem) -> str | None:
     """Return the id by which a client knows a message; None if the item is not one."""

@@ -1,27 +1,51 @@
 """Switching the agent: when it is refused, and its result."""
 
+import pytest
+
 from engine_pair import EnginePair
 from rekindle.proxy.agent_choice import OPTION_ID
 
 
-def offering(*flags: str) -> EnginePair:
+def offering(*flags: str, version: int = 1) -> EnginePair:
     pair = EnginePair()
+    pair.do_speaks(f"{version} {version}")
     pair.do_with(" ".join(["agents", *flags]))
     pair.do_agent("First")
     pair.do_open("s1")
     return pair
 
 
-def test_the_switch_is_refused_while_another_session_is_open() -> None:
+CHOOSE = {"sessionId": "s1", "configId": OPTION_ID, "value": "second"}
+
+
+def test_the_switch_is_refused_while_the_agent_works_in_another_session() -> None:
     pair = offering()
     pair.do_open("s2")
-    params = {"sessionId": "s1", "configId": OPTION_ID, "value": "second"}
-    refused = pair.request(7, "session/set_config_option", **params)
-    assert refused.error["message"].endswith("close them first: s2")
+    pair.request(7, "session/prompt", sessionId="s2", prompt=[{"type": "text", "text": "Hi"}])
+    refused = pair.request(8, "session/set_config_option", **CHOOSE)
+    assert refused.error["message"].endswith("wait for the end of that: s2")
     assert refused.to_agent == []
-    pair.request(8, "session/close", sessionId="s2")
-    switched = pair.request(9, "session/set_config_option", **params)
-    assert switched.result["configOptions"][-1]["currentValue"] == "second"
+    pair.reply(7, {"stopReason": "end_turn"})
+    switched = pair.request(9, "session/set_config_option", **CHOOSE)
+    assert switched.to_client[-1]["result"]["configOptions"][-1]["currentValue"] == "second"
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_client_learns_of_the_new_agent_in_every_open_session(version: int) -> None:
+    pair = offering(version=version)
+    for session_id in ("s2", "s3"):
+        pair.do_open(session_id)
+    closing = pair.request(7, "session/close", sessionId="s3")
+    if version == 2:
+        pair.reply(closing.call["id"], {})
+    switched = pair.request(8, "session/set_config_option", **CHOOSE)
+    update, answer = switched.to_client
+    assert update["params"]["sessionId"] == "s2"
+    assert update["params"]["update"]["sessionUpdate"] == "config_option_update"
+    for options in (update["params"]["update"], answer["result"]):
+        (option,) = options["configOptions"]
+        assert option["currentValue"] == "second"
+        assert option["id" if version == 1 else "configId"] == OPTION_ID
 
 
 def test_the_switch_needs_a_handover() -> None:

@@ -29,8 +29,9 @@ from rekindle.client import (
     Turn,
 )
 from rekindle.export.json import describe_turn
-from rekindle.export.labels import HANDOVER, stopped
+from rekindle.export.labels import stopped
 from rekindle.transcript import model
+from rekindle.transcript.model import handover_remark, read_handover_reason
 
 if TYPE_CHECKING:
     from rekindle.cli.render.screen import ScreenPrinter
@@ -179,7 +180,7 @@ class _TextPrinter(_StillPrinter):
             self._is_interrupted = True
             return
         if "rekindle" in event.meta:
-            print_note(HANDOVER)
+            print_note(handover_remark(read_handover_reason(event.meta)))
             return
         is_next = self._message not in {None, (event.message_id,)}
         is_next = is_next or (self._is_interrupted and event.message_id is None)

@@ -73,7 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--agent-option",
         action=switch,
-        help="give sessions an option with the installed agents, which switches the agent",
+        help="give sessions an option with the installed agents, which switches all of them",
     )
     parser.add_argument("--log", type=Path, metavar="FILE", help="append a log of events to FILE")
     parser.add_argument(

@@ -31,7 +31,13 @@ from rekindle.client.models import PlanEntry, Subagent
 from rekindle.export.content import ToolCallLike, is_over
 from rekindle.export.labels import ChecklistStep
 from rekindle.export.views import Block, RawUpdate, Speech, ToolUse, blocks_of
-from rekindle.transcript.model import Role, Terminals, TranscriptItem, TranscriptTurn
+from rekindle.transcript.model import (
+    Role,
+    Terminals,
+    TranscriptItem,
+    TranscriptTurn,
+    read_handover_reason,
+)
 
 
 class LiveRenderer:
@@ -70,7 +76,7 @@ class LiveRenderer:
         """Print an event."""
         match event:
             case MessageChunk() if "rekindle" in event.meta:
-                self.show(handover_piece())
+                self.show(handover_piece(read_handover_reason(event.meta)))
             case MessageChunk():
                 self._add_text("agent", "", event)
             case ThoughtChunk():

@@ -36,7 +36,7 @@ from rekindle.export.content import (
     result_parts,
     summarize,
 )
-from rekindle.export.labels import HANDOVER, ChecklistStep, Ending, ending
+from rekindle.export.labels import ChecklistStep, Ending, ending
 from rekindle.export.views import (
     Block,
     Checklist,
@@ -49,7 +49,14 @@ from rekindle.export.views import (
 )
 from rekindle.jsonvalue import as_str
 from rekindle.model import Session
-from rekindle.transcript.model import Role, Terminals, TranscriptItem, TranscriptTurn
+from rekindle.transcript.model import (
+    HandoverReason,
+    Role,
+    Terminals,
+    TranscriptItem,
+    TranscriptTurn,
+    handover_remark,
+)
 
 _STATUS_STYLES = {"completed": "done", "failed": "failed", "cancelled": "failed"}
 _STEPS = {"completed": ("[x] ", "done"), "in_progress": ("[>] ", "going")}
@@ -168,9 +175,9 @@ def _indented(piece: Piece) -> Piece:
     return replace(piece, mark=f"{INDENT}{piece.mark}")
 
 
-def handover_piece() -> Piece:
+def handover_piece(reason: HandoverReason) -> Piece:
     """Return the remark that the agent received the history."""
-    return Piece(kind="note", text=f"({HANDOVER})")
+    return Piece(kind="note", text=f"({handover_remark(reason)})")
 
 
 def _speech(speech: Speech, detail: Detail) -> Iterator[Piece]:

@@ -1,11 +1,15 @@
-"""JSON-RPC batches, which version 2 defines."""
+"""JSON-RPC batches, which the pages of version 2 define.
+
+No rule says that a receiver must accept batches, and the official SDKs refuse every array with one
+-32600. An agent that does the same is not judged by the rules of the members.
+"""
 
 from collections.abc import Iterator
 
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import INVALID_REQUEST
 from rekindle.conformance.peer import Peer
-from rekindle.conformance.report import Fault
+from rekindle.conformance.report import Fault, Verdict
 from rekindle.conformance.rules import turns
 from rekindle.conformance.scenarios.stop import stop_turn
 from rekindle.conformance.session_runner import SessionRunner
@@ -14,6 +18,7 @@ from rekindle.jsonvalue import Json, as_object, decode, encode
 
 UNKNOWN = "_rekindle/check"
 _IDS = ("rekindle-check-1", "rekindle-check-2")
+_NO_BATCHES = "the agent refuses every batch as a whole, as the official SDKs do"
 
 
 async def check_batch(runner: SessionRunner) -> None:
@@ -23,13 +28,16 @@ async def check_batch(runner: SessionRunner) -> None:
     check = runner.results.check
     sent, lines = await send_line(runner, b"[]")
     check("batch.empty", _not_one_refusal(sent, lines))
+    both = [_message(methods.LIST, _IDS[0]), _message(UNKNOWN, _IDS[1])]
+    sent, lines = await send_line(runner, encode(both))
+    if _is_one_refusal(lines):
+        runner.results.end_scenario("batch", _NO_BATCHES, Verdict.NOT_OFFERED)
+        return
+    check("batch.array", _bad_array(sent, lines))
     sent, lines = await send_line(runner, encode([_message(UNKNOWN)]))
     check("batch.silent", _answered(sent, lines))
     sent, lines = await send_line(runner, encode([17, _message(methods.LIST, _IDS[0])]))
     check("batch.members", _bad_members(sent, lines))
-    both = [_message(methods.LIST, _IDS[0]), _message(UNKNOWN, _IDS[1])]
-    sent, lines = await send_line(runner, encode(both))
-    check("batch.array", _bad_array(sent, lines))
     stopped = await stop_turn(
         runner,
         lambda peer, session: peer.write(encode([_message(methods.CANCEL, sessionId=session.id)])),
@@ -71,8 +79,13 @@ def _is_refusal(message: Json) -> bool:
     return message.get("id", 0) is None and code == INVALID_REQUEST
 
 
+def _is_one_refusal(lines: list[TraceLine]) -> bool:
+    """Return whether a line was refused as a whole: the only answer is one -32600."""
+    return len(lines) == 1 and _is_refusal(lines[0].message)
+
+
 def _not_one_refusal(sent: TraceLine, lines: list[TraceLine]) -> Iterator[Fault]:
-    if len(lines) != 1 or not _is_refusal(lines[0].message):
+    if not _is_one_refusal(lines):
         message = "an empty batch is not answered with one -32600, with null as its id"
         yield Fault(message, (sent, *lines))
 

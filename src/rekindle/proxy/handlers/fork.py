@@ -4,12 +4,15 @@ The agent forks natively if it can and the whole session is wanted. Otherwise th
 new session, and receives the history with the first prompt.
 """
 
+from msgspec import Struct
+
 from rekindle.acp import methods
 from rekindle.jsonvalue import Json, as_object, as_str
 from rekindle.model import (
     UNKNOWN_TO_AGENT,
     Change,
     Counted,
+    Entry,
     Forked,
     Session,
     Titled,
@@ -24,6 +27,7 @@ from rekindle.proxy.flow import (
     Flow,
     GetSession,
     LoadTranscript,
+    ReadEntries,
     RecordChanges,
     ReleaseLease,
     ReportToUser,
@@ -55,8 +59,9 @@ from rekindle.proxy.validation import (
     read_setup,
     rekindle_meta,
 )
-from rekindle.transcript.model import Role, TranscriptMessage
+from rekindle.transcript.model import HandoverReason, Role, TranscriptMessage
 from rekindle.transcript.reducer import Transcript
+from rekindle.transcript.subagents import subagents_in
 from rekindle.transcript.titles import DEFAULT_TITLE, fork_title
 
 
@@ -68,7 +73,8 @@ def fork(conn: ConnectionState, request: ClientRequest) -> Flow:
     check_system_prompt(conn, methods.FORK, setup)
     session: Session = yield from _parent(conn, session_id, setup)
     transcript: Transcript = yield LoadTranscript(session_id)
-    until = _last_seq(request.params, transcript, session)
+    point = _fork_point(request.params, transcript, session)
+    until = point.until_seq
     is_whole = until == session.last_seq
     parent = conn.sessions.get(session_id)
     earlier = {} if parent is None else parent.setup
@@ -84,8 +90,10 @@ def fork(conn: ConnectionState, request: ClientRequest) -> Flow:
     problem = None if is_native else prompts.problem(setup)
     live.updates.discard_history()
     changes = fork_changes(fork_id, conn.at_us, session, transcript, until)
+    changes += yield from _copy_subagents(conn, fork_id, transcript, point)
     live.handover.require(
         history=how is Restored.HANDOVER and _count_turns(transcript, until) > 0,
+        reason=HandoverReason.FORKED,
         # The agent lacks the same turns in both.
         reminder="" if parent is None else parent.handover.reminder,
     )
@@ -156,16 +164,26 @@ def _fork_natively(conn: ConnectionState, session: Session, setup: Json) -> SubF
     return (named if is_another else None), as_object(reply.result)
 
 
-def _last_seq(params: Json, transcript: Transcript, session: Session) -> int:
-    """Return the seq of the last entry that the fork keeps."""
+class _ForkPoint(Struct, frozen=True):
+    """The place at which a fork leaves its parent."""
+
+    until_seq: int
+    """The seq of the last entry that the fork keeps."""
+    before_us: int | None = None
+    """The time of the first item that the fork does not keep; None if it keeps all of them."""
+
+
+def _fork_point(params: Json, transcript: Transcript, session: Session) -> _ForkPoint:
     wanted = rekindle_meta(params).get("messageId")
     if wanted is None:
-        return session.last_seq
+        return _ForkPoint(session.last_seq)
     items = [item for turn in transcript.turns for item in turn.items]
     for index, item in enumerate(items):
         if isinstance(item, TranscriptMessage) and item.replay_id == wanted:
-            later = [other.seq for other in items[index + 1 :]]
-            return min(later) - 1 if later else session.last_seq
+            following = min(items[index + 1 :], key=lambda it: it.seq, default=None)
+            if following is None:
+                return _ForkPoint(session.last_seq)
+            return _ForkPoint(following.seq - 1, following.at_us)
     raise invalid(
         methods.FORK,
         "_meta.rekindle.messageId",
@@ -196,6 +214,42 @@ def fork_changes(
             messages=_count_messages(transcript, until_seq),
         ),
     ]
+
+
+def _copy_subagents(
+    conn: ConnectionState, owner_id: str, transcript: Transcript, point: _ForkPoint
+) -> SubFlow:
+    """Return the changes that copy the sub-agents of a session, and theirs, up to a point.
+
+    The record of a sub-agent has its own numbers, so the time decides on its entries.
+    """
+    changes: list[Change] = []
+    for item in subagents_in(transcript.turns):
+        if item.child is None or item.seq > point.until_seq:
+            continue
+        until = item.child.last_seq
+        if point.before_us is not None:
+            entries: list[Entry] = yield ReadEntries(item.record_id, after=0)
+            until = max((it.seq for it in entries if it.at_us < point.before_us), default=0)
+        copy_id = item.copy_id(owner_id)
+        changes += [
+            Forked(
+                session_id=copy_id,
+                at_us=conn.at_us,
+                parent_id=item.record_id,
+                until_seq=until,
+                owner_id=owner_id,
+            ),
+            Counted(
+                session_id=copy_id,
+                at_us=conn.at_us,
+                turns=_count_turns(item.child, until),
+                messages=_count_messages(item.child, until),
+            ),
+        ]
+        own = _ForkPoint(until, point.before_us)
+        changes += yield from _copy_subagents(conn, copy_id, item.child, own)
+    return changes
 
 
 def _count_turns(transcript: Transcript, until_seq: int) -> int:

@@ -64,7 +64,7 @@ def prompt(conn: ConnectionState, request: ClientRequest) -> Flow:
     else:
         yield ForwardToAgent(line, preface)
     if is_handover:
-        notice = update_line(session_id, handover_notice(conn.at_us))
+        notice = update_line(session_id, handover_notice(conn.at_us, live.handover.reason))
         if conn.client.protocol > 1 and is_v2_agent:
             # The client shows it after the prompt, which the agent has yet to echo.
             live.handover.notice = notice

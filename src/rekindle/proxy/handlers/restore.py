@@ -50,11 +50,12 @@ from rekindle.proxy.flow import (
     SubFlow,
 )
 from rekindle.proxy.foreign_turns import ForeignTurnRecorder, place_after
-from rekindle.proxy.live_session import LiveSession, SuffixedIds, UpdatePolicy
+from rekindle.proxy.live_session import LiveSession, MemoryState, SuffixedIds, UpdatePolicy
 from rekindle.proxy.system_prompt import PromptSource
 from rekindle.proxy.translation import setup_for_agent
 from rekindle.proxy.validation import leased_session, refusal_of
 from rekindle.transcript.handover import missing_turns_text, reminder_text
+from rekindle.transcript.model import HandoverReason
 from rekindle.transcript.reducer import Transcript
 from rekindle.transcript.replay_match import (
     MemoryReport,
@@ -122,7 +123,7 @@ def restore(
     live.title.restored(session.title, is_locked=has_locked_title(session))
     live.updates.discard_history()
     live.memory.advance("restore")
-    reminder, problem = "", None
+    reminder, problem, reason = "", None, HandoverReason.LOST
     try:
         transcript: Transcript = yield LoadTranscript(session.id)
         prompts = PromptSource(conn, sent_before, transcript.system_prompt)
@@ -133,6 +134,7 @@ def restore(
         if native is None:
             problem = prompts.problem(setup)
             live.setup = prompts.new_setup(setup)
+            reason = _handover_reason(conn, session, live, transcript)
             how, answer = Restored.HANDOVER, (yield from _begin_again(conn, session, live))
             live.title.lock()
         else:
@@ -149,10 +151,14 @@ def restore(
         live.memory.advance("restore_failed")
         raise
     missing = native.report.missing if native is not None else ()
-    live.handover.require(history=native is None and session.turns > 0, reminder=reminder)
+    live.handover.require(
+        history=native is None and session.turns > 0, reminder=reminder, reason=reason
+    )
     if native is not None and native.is_verified and not missing:
         yield RecordChanges([AgentSaved(session_id=session.id, at_us=conn.at_us)])
     live.suffixed = SuffixedIds(transcript.retired_ids, transcript.suffix)
+    if transcript.truncations.removed:
+        conn.remove_subagents(session.id, transcript.truncations.removed)
     if problem is not None:
         yield ReportToUser(problem)
     return RestoreResult(how, answer, transcript, len(missing), problem is not None)
@@ -474,6 +480,20 @@ def has_locked_title(session: Session) -> bool:
     """
     is_borrowed = session.agent_session_id != session.id and session.title is not None
     return session.title_source == "user" or is_borrowed
+
+
+def _handover_reason(
+    conn: ConnectionState, session: Session, live: LiveSession, transcript: Transcript
+) -> HandoverReason:
+    """Return why the agent has to receive the history of a session."""
+    if not belongs_to_agent(conn, session):
+        return HandoverReason.OTHER_AGENT
+    if session.agent_session_id != UNKNOWN_TO_AGENT:
+        is_outdated = live.memory.state is MemoryState.RESTORING_OUTDATED
+        return HandoverReason.USED_ELSEWHERE if is_outdated else HandoverReason.LOST
+    if transcript.truncations.is_after(transcript.turns):
+        return HandoverReason.REWOUND
+    return HandoverReason.FORKED if session.parent_id is not None else HandoverReason.LOST
 
 
 def _reminder(

@@ -174,6 +174,7 @@ def _rewind(
             changes.insert(0, agent_entry(conn, live.id, Kind.ANSWER, _CANCELLED, protocol=1))
         changes += _corrections(conn, session, transcript, how)
         yield RecordChanges(changes)
+        conn.remove_subagents(live.id, removed)
         freed = {item_id for _, item_id in used_ids(removed) - used_ids(transcript.turns)}
         for translator in (live.to_v1, live.to_v2):
             if translator is not None:
@@ -246,6 +247,8 @@ def _rewind_agent(
     if is_bound and conn.agent.is_usable and conn.agent.capabilities.offers(methods.CLOSE):
         yield CallAgent(methods.CLOSE, {"sessionId": agent_id}, AGENT_TIMEOUT_US)
     conn.bind(live.id, UNKNOWN_TO_AGENT)
+    for child_id in conn.subagents.drop(live.id):
+        conn.sessions.abandon(child_id)
     if agent_id != UNKNOWN_TO_AGENT:
         conn.sessions.abandon(agent_id)
     # The next prompt restores the session, and only by a handover.

@@ -1,13 +1,16 @@
 """`session/set_config_option` for the option that chooses the agent.
 
-All sessions of a connection have one agent process, so the switch is refused while another session
-is open. The old process is ended. The next request that needs an agent starts the new one, which
-then receives the history with the next prompt, like any agent that does not know a session.
+All sessions of a connection have one agent process, so the switch concerns all of them, and it is
+refused while a turn runs in any of them. The old process is ended. The next request that needs an
+agent starts the new one, which then receives the history of each session with its next prompt, like
+any agent that does not know a session. The client learns the new value of the option in every open
+session.
 """
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST
+from rekindle.acp.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, update_line
 from rekindle.acp.translate.config import options_to_v1
+from rekindle.jsonvalue import Json
 from rekindle.proxy.agent_choice import find_choice, setting_in
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
@@ -16,6 +19,8 @@ from rekindle.proxy.flow import (
     LoadTranscript,
     Refusal,
     ReportToUser,
+    SendToClient,
+    SubFlow,
     SwitchAgent,
 )
 from rekindle.proxy.handlers.prompt import open_session
@@ -38,8 +43,21 @@ def switch_agent(conn: ConnectionState, request: ClientRequest) -> Flow:
         if reason is not None:
             raise Refusal(INTERNAL_ERROR, f"cannot switch to {choice.name}: {reason}")
         conn.agent.switch(choice)
-        yield ReportToUser(f"the agent {choice.name} continues the session with the next prompt")
-    transcript: Transcript = yield LoadTranscript(live.id)
+        others = [it for it in conn.sessions.besides(live.id) if conn.sessions.get_open(it)]
+        more = f"; it also continues {', '.join(others)}" if others else ""
+        yield ReportToUser(
+            f"the agent {choice.name} continues the session with the next prompt{more}"
+        )
+        for other in others:
+            options: Json = yield from _options(conn, other)
+            update = {"sessionUpdate": "config_option_update", **options}
+            yield SendToClient([update_line(other, update)])
+    return (yield from _options(conn, live.id))
+
+
+def _options(conn: ConnectionState, session_id: str) -> SubFlow:
+    """Return the options of a session. The one of the agent is added on the way to the client."""
+    transcript: Transcript = yield LoadTranscript(session_id)
     if conn.client.protocol > 1:
         return {"configOptions": current_options(transcript)}
     options = transcript.config_options
@@ -48,12 +66,13 @@ def switch_agent(conn: ConnectionState, request: ClientRequest) -> Flow:
 
 
 def _check_can_switch(conn: ConnectionState, session_id: str) -> None:
-    """Raise Refusal if the switch would disturb a turn or another session, or is forbidden."""
-    others = [it for it in conn.sessions.besides(session_id) if conn.sessions.get_open(it)]
+    """Raise Refusal if the switch would disturb a turn of any session, or is forbidden."""
+    others = conn.sessions.besides(session_id)
+    busy = [it for it in others if conn.has_turn(it) or conn.sessions.is_in_transition(it)]
     if conn.has_turn(session_id):
         problem = "a turn is running; cancel it, or wait for its end"
-    elif others:
-        problem = f"other sessions use the agent; close them first: {', '.join(others)}"
+    elif busy:
+        problem = f"it works in other sessions; wait for the end of that: {', '.join(busy)}"
     elif not conn.settings.may_hand_over:
         problem = "the new agent needs the history, and --no-handover forbids to send it"
     else:

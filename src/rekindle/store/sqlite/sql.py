@@ -95,7 +95,7 @@ FORK = """
     insert into session (id, agent_session_id, agent_name, agent_version, command, program, cwd,
                          user_title, agent_title, prompt_title, created_us, updated_us, parent_id)
     select :id, '', agent_name, agent_version, command, program, cwd,
-           user_title, agent_title, prompt_title, :at_us, :at_us, id
+           user_title, agent_title, prompt_title, :at_us, :at_us, coalesce(:owner, id)
     from session where key = :parent
 """
 

@@ -230,7 +230,12 @@ class Writer:
 
 def fork(db: Database, forked: Forked, parent: int) -> None:
     """Create a session with a copy of its parent's entries up to `until_seq`."""
-    values = {"id": forked.session_id, "at_us": forked.at_us, "parent": parent}
+    values = {
+        "id": forked.session_id,
+        "at_us": forked.at_us,
+        "parent": parent,
+        "owner": forked.owner_id,
+    }
     db.execute(sql.FORK, values)
     child = db.last_insert_rowid()
     shift = place(child, 0) - place(parent, 0)
