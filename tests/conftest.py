@@ -2,6 +2,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import settings
 
 import schema
 from selection import deselected_cases, is_everything, some
+from signal_dispositions import default_in_children
 
 _MEMORY = "/dev/shm"  # noqa: S108 - names in it are made by `tempfile`
 _MEMORY_NEEDED = 4 << 30
@@ -55,6 +57,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update", action="store_true", help="rewrite golden files with the current output"
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def signals_reach_children() -> Iterator[None]:
+    """Run only where tests run: the process that distributes them may ignore signals."""
+    with default_in_children():
+        yield
 
 
 @pytest.fixture
