@@ -1,3 +1,4 @@
+import gc
 import os
 import shutil
 import sys
@@ -46,6 +47,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     deselected = set(deselected_cases(items))
     config.hook.pytest_deselected(items=list(deselected))
     items[:] = [item for item in items if item not in deselected]
+
+
+def pytest_collection_finish() -> None:
+    """Exempt the collected tests from garbage collection: they live until the end."""
+    gc.freeze()
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 
 import apsw
@@ -105,6 +106,7 @@ def test_help_is_short_and_has_an_example(command: str) -> None:
     assert re.match(rf"  rekindle ([^\n]* )?{command}\b", examples)
 
 
+@cache
 def help_text(*command: str) -> str:
     """Return the help of a command, or of `rekindle` itself, for a usual terminal."""
     done = warm_start.run(
