@@ -164,7 +164,7 @@ def remove_folder(tmp_path: Path) -> Callable[[], None]:
     return remove
 
 
-@pytest.mark.one_of(4)
+@pytest.mark.one_of(6)
 @every_command
 def test_removed_current_folder_causes_no_traceback(
     environ: dict[str, str], command: str, remove_folder: Callable[[], None]
@@ -286,7 +286,7 @@ def test_invalid_id_causes_no_traceback(
     assert "\x1b" not in output
 
 
-@pytest.mark.one_of(4)
+@pytest.mark.one_of(6)
 @every_command
 def test_closed_streams_cause_no_traceback(environ: dict[str, str], command: str) -> None:
     def close() -> None:
@@ -295,7 +295,7 @@ def test_closed_streams_cause_no_traceback(environ: dict[str, str], command: str
     run(environ, command, *arguments_for(command, "ses_1"), before=close)
 
 
-@pytest.mark.one_of(4)
+@pytest.mark.one_of(6)
 @every_command
 def test_closed_pipe_causes_no_traceback(environ: dict[str, str], command: str) -> None:
     reading, writing = os.pipe()
@@ -307,7 +307,7 @@ def test_closed_pipe_causes_no_traceback(environ: dict[str, str], command: str) 
         os.close(writing)
 
 
-@pytest.mark.one_of(4)
+@pytest.mark.one_of(6)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @every_command
 def test_full_disk_causes_no_traceback(environ: dict[str, str], command: str) -> None:
@@ -331,7 +331,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
-@pytest.mark.one_of(4)
+@pytest.mark.one_of(6)
 @every_command
 @pytest.mark.parametrize("moment", [1, 30, 200])
 def test_interrupt_at_any_moment_is_silent(
@@ -384,6 +384,7 @@ def test_internal_error_is_reported_in_one_line(environ: dict[str, str]) -> None
     assert "ZeroDivisionError" in done.stderr
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize(
     ("arguments", "variables"),
     [(["list", "--no-color"], {}), (["--no-color", "list"], {}), (["list"], {"NO_COLOR": "1"})],

@@ -109,7 +109,7 @@ RUNS_ALL = os.environ.get("REKINDLE_SDKS") == "all"
 PAIRS = ALL if RUNS_ALL else SOME
 
 
-@pytest.mark.one_of(1 if RUNS_ALL else 3)
+@pytest.mark.one_of(1 if RUNS_ALL else 4)
 @pytest.mark.parametrize(("client", "agent", "lifecycle"), PAIRS)
 def test_sdk_client_with_sdk_agent(
     client: str, agent: str, lifecycle: str, tmp_path: Path, request: pytest.FixtureRequest
