@@ -2,8 +2,9 @@
 
 A session is indexed again from the start of its last indexed turn, because entries rarely refer to
 an earlier one. If one does (it names a message, a tool call or a plan of an earlier turn, or it is
-a rewind), the whole session is read again. In either case only documents that differ are written. Reading takes no lock. The index discards an update if another process has
-indexed the session meanwhile.
+a rewind), the whole session is read again. In either case only documents that differ are written.
+Reading takes no lock. The index discards an update if another process has indexed the session
+meanwhile.
 
 A session is folded as a whole, as for showing it. The number of sessions does not matter for
 memory: stale sessions are looked up some thousands at a time.
