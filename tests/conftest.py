@@ -1,7 +1,9 @@
+import gc
 import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import settings
 
 import schema
 from selection import deselected_cases, is_everything, some
+from signal_dispositions import default_in_children
 
 _MEMORY = "/dev/shm"  # noqa: S108 - names in it are made by `tempfile`
 _MEMORY_NEEDED = 4 << 30
@@ -46,6 +49,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in deselected]
 
 
+def pytest_collection_finish() -> None:
+    """Exempt the collected tests from garbage collection: they live until the end."""
+    gc.freeze()
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """Use more workers than processors, because some tests wait for other processes."""
     return (os.cpu_count() or 1) * 2
@@ -55,6 +63,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update", action="store_true", help="rewrite golden files with the current output"
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def signals_reach_children() -> Iterator[None]:
+    """Run only where tests run: the process that distributes them may ignore signals."""
+    with default_in_children():
+        yield
 
 
 @pytest.fixture

@@ -101,9 +101,9 @@ def test_only_the_orphan_guard_starts_a_shell() -> None:
                 # The guard's words are ours, and it is given nothing but numbers.
                 assert path.name == "orphan_guard.py", path
             if isinstance(node, ast.Call):
-                name = ast.unparse(node.func)
-                assert name not in {"os.system", "os.popen", "subprocess.getoutput"}, path
-                assert "create_subprocess_shell" not in name, path
+                name = getattr(node.func, "attr", None) or getattr(node.func, "id", None)
+                assert name not in {"popen", "getoutput", "create_subprocess_shell"}, path
+                assert name != "system" or ast.unparse(node.func) != "os.system", path
                 assert not any(it.arg == "shell" for it in node.keywords), path
 
 

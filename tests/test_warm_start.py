@@ -13,7 +13,7 @@ import pytest
 import warm_start
 from rekindle.store.sqlite.store import SqliteStore
 from selection import is_everything
-from stdio_client import TIMEOUT
+from stdio_client import EXAMPLE_AGENT, TIMEOUT, Client
 from warm_start import REKINDLE
 
 pytestmark = pytest.mark.skipif(
@@ -43,6 +43,47 @@ def test_command_is_forked_from_the_server() -> None:
         assert f"PPid:\t{os.getpid()}\n" not in status
         process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0
+
+
+def test_an_agent_is_forked_from_the_server_into_a_group_of_its_own(tmp_path: Path) -> None:
+    command = (*REKINDLE, "run", "--store", str(tmp_path / "s.db"), "--", *EXAMPLE_AGENT)
+    server = warm_start._server()  # noqa: SLF001 - the process behind the public functions
+    before = children_of(server._process.pid)  # noqa: SLF001 - as above
+    client = Client(*command)
+    try:
+        client.call("initialize", {"protocolVersion": 1})
+        forked = children_of(server._process.pid) - before  # noqa: SLF001 - as above
+        (agent,) = forked - {client.process.pid}
+        assert os.getpgid(agent) == agent
+        assert os.getpgid(client.process.pid) != agent
+        assert client.end()[0] == 0
+    finally:
+        client.close()
+
+
+def children_of(pid: int) -> set[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8")
+    return {int(word) for word in text.split()}
+
+
+def test_a_script_of_an_agent_is_forked_from_the_server() -> None:
+    script = Path(__file__).parent / "agents" / "agent_chosen_stop_reason.py"
+    with warm_start.Popen([sys.executable, script], stdin=subprocess.PIPE) as process:
+        assert process.pid in children_of(warm_start._server()._process.pid)  # noqa: SLF001
+        process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 0
+
+
+def test_without_the_server_a_forked_process_starts_new_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    theirs.close()
+    with ours:
+        monkeypatch.setattr(warm_start, "_inherited", warm_start._Connection(ours))  # noqa: SLF001
+        with warm_start.Popen([*REKINDLE, "--version"], stdout=subprocess.DEVNULL) as process:
+            assert process.wait(TIMEOUT) == 0
+    assert process._order is None  # noqa: SLF001 - there is no other sign of it
 
 
 @pytest.mark.parametrize("words", [["--version"], ["list", "--store", "/nowhere"], ["list", "-?"]])

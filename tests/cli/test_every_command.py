@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 
 import apsw
@@ -105,6 +106,7 @@ def test_help_is_short_and_has_an_example(command: str) -> None:
     assert re.match(rf"  rekindle ([^\n]* )?{command}\b", examples)
 
 
+@cache
 def help_text(*command: str) -> str:
     """Return the help of a command, or of `rekindle` itself, for a usual terminal."""
     done = warm_start.run(
@@ -162,7 +164,7 @@ def remove_folder(tmp_path: Path) -> Callable[[], None]:
     return remove
 
 
-@pytest.mark.one_of(4)
+@pytest.mark.one_of(6)
 @every_command
 def test_removed_current_folder_causes_no_traceback(
     environ: dict[str, str], command: str, remove_folder: Callable[[], None]
@@ -284,7 +286,7 @@ def test_invalid_id_causes_no_traceback(
     assert "\x1b" not in output
 
 
-@pytest.mark.one_of(4)
+@pytest.mark.one_of(6)
 @every_command
 def test_closed_streams_cause_no_traceback(environ: dict[str, str], command: str) -> None:
     def close() -> None:
@@ -293,7 +295,7 @@ def test_closed_streams_cause_no_traceback(environ: dict[str, str], command: str
     run(environ, command, *arguments_for(command, "ses_1"), before=close)
 
 
-@pytest.mark.one_of(4)
+@pytest.mark.one_of(6)
 @every_command
 def test_closed_pipe_causes_no_traceback(environ: dict[str, str], command: str) -> None:
     reading, writing = os.pipe()
@@ -305,7 +307,7 @@ def test_closed_pipe_causes_no_traceback(environ: dict[str, str], command: str) 
         os.close(writing)
 
 
-@pytest.mark.one_of(4)
+@pytest.mark.one_of(6)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @every_command
 def test_full_disk_causes_no_traceback(environ: dict[str, str], command: str) -> None:
@@ -329,7 +331,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
-@pytest.mark.one_of(4)
+@pytest.mark.one_of(6)
 @every_command
 @pytest.mark.parametrize("moment", [1, 30, 200])
 def test_interrupt_at_any_moment_is_silent(
@@ -382,6 +384,7 @@ def test_internal_error_is_reported_in_one_line(environ: dict[str, str]) -> None
     assert "ZeroDivisionError" in done.stderr
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize(
     ("arguments", "variables"),
     [(["list", "--no-color"], {}), (["--no-color", "list"], {}), (["list"], {"NO_COLOR": "1"})],

@@ -1,6 +1,7 @@
 """Run asynchronous tests, with real agents."""
 
 import asyncio
+from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from inspect import iscoroutinefunction
 from pathlib import Path
@@ -11,8 +12,16 @@ import pytest
 from rekindle.client import Agent, connect
 from stdio_client import EXAMPLE_AGENT
 from version_pairs import PAIRS, Pair, Start
+from warm_start import forked_agents
 
 TIMEOUT = 30.0
+
+
+@pytest.fixture(autouse=True)
+def agents_start_quickly() -> Iterator[None]:
+    """Fork the agents, because each test starts some."""
+    with forked_agents():
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)

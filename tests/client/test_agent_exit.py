@@ -51,6 +51,8 @@ async def test_rekindle_imports_nothing_from_the_current_folder(
 ) -> None:
     (tmp_path / "argparse.py").write_text("raise SystemExit('imported')", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    # A forked process has imported everything already.
+    monkeypatch.setenv("REKINDLE_TESTS", "all")
     agent = [sys.executable, AGENTS / "agent_chosen_stop_reason.py"]
     async with connect(agent, store=tmp_path / "s.db") as connected:
         assert connected.offers("load")

@@ -90,7 +90,7 @@ def test_every_imitated_agent_has_expectations() -> None:
     assert FAILS.keys() == AGENTS.keys()
 
 
-@pytest.mark.one_of(4)
+@pytest.mark.one_of(6)
 @pytest.mark.parametrize("name", AGENTS)
 def test_bare_agent_fails_the_expected_requirements(name: str, tmp_path: Path) -> None:
     report = check(
@@ -106,7 +106,7 @@ def test_bare_agent_fails_the_expected_requirements(name: str, tmp_path: Path) -
     assert failed(report) == expected, describe_failures(report)
 
 
-@pytest.mark.one_of(1 if RUNS_ALL else 4)
+@pytest.mark.one_of(1 if RUNS_ALL else 7)
 @pytest.mark.parametrize(("name", "protocol"), sorted(BEHIND))
 def test_rekindle_passes_in_front_of_every_agent(name: str, protocol: int, tmp_path: Path) -> None:
     # Without --strict, Rekindle forwards every line, even a banner.

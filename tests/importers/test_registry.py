@@ -148,6 +148,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(("source", "reason"), BROKEN.values(), ids=BROKEN)
 def test_broken_package_is_named_and_does_not_stop_the_others(
     site: Site, source: str, reason: str

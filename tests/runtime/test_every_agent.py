@@ -99,7 +99,7 @@ def visible_updates(updates: list[Json]) -> list[Json]:
     return editor.shown()
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @pytest.mark.requirement(8, 9, 13, 14, 15, 16, 17, 18, 19, 20, 22, 27, 28, 29, 39)
 def test_a_session_survives_its_whole_life_cycle(connect: Connect, name: str) -> None:
     restored = "handover" if name in FORGETFUL else "native"
@@ -173,7 +173,7 @@ def test_a_session_survives_its_whole_life_cycle(connect: Connect, name: str) ->
     assert fork_id in json.dumps(desk.listed())
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @pytest.mark.requirement(39)
 @pytest.mark.usefixtures("name")
 def test_an_unknown_session_is_refused(connect: Connect) -> None:
@@ -185,7 +185,7 @@ def test_an_unknown_session_is_refused(connect: Connect) -> None:
     assert desk.client.call("session/delete", {"sessionId": "nobody"}) == {}
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 def test_a_dead_agent_is_restarted_with_its_session(connect: Connect, name: str) -> None:
     desk = connect()
     session_id = desk.client.call("session/new", OPEN)["sessionId"]

@@ -103,7 +103,6 @@ OURS_AFTER = {
     "rekindle.proxy.step",
     "rekindle.proxy.chunk_fast_path",
     "rekindle.transcript.terminals",
-    "rekindle.transcript.id_registry",
     "rekindle.transcript.truncation",
     "rekindle.transcript.item_index",
     "rekindle.acp.text_chunk",

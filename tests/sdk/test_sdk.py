@@ -56,7 +56,7 @@ def run_client(client: str, agent: tuple[str | Path, ...], folder: Path) -> None
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.one_of(3)
+@pytest.mark.one_of(5)
 @pytest.mark.usefixtures("sdk")
 @pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS.keys())
 def test_v1_client_of_the_typescript_sdk(agent: tuple[str, ...], tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ V2_AGENTS = {
 }
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @pytest.mark.usefixtures("sdk")
 @pytest.mark.parametrize("agent", V2_AGENTS.values(), ids=V2_AGENTS.keys())
 def test_v2_client_of_the_typescript_sdk(agent: tuple[str, ...], tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ RUNS_ALL = os.environ.get("REKINDLE_SDKS") == "all"
 PAIRS = ALL if RUNS_ALL else SOME
 
 
-@pytest.mark.one_of(1 if RUNS_ALL else 3)
+@pytest.mark.one_of(1 if RUNS_ALL else 4)
 @pytest.mark.parametrize(("client", "agent", "lifecycle"), PAIRS)
 def test_sdk_client_with_sdk_agent(
     client: str, agent: str, lifecycle: str, tmp_path: Path, request: pytest.FixtureRequest

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-_SHARE = 3
+_SHARE = 4
 
 
 def is_everything() -> bool:
@@ -13,12 +13,12 @@ def is_everything() -> bool:
 
 
 def some(examples: int) -> int:
-    """Return the number of examples to run: a third of `examples`, unless every test runs."""
+    """Return the number of examples to run: a quarter of `examples`, unless every test runs."""
     return examples if is_everything() else examples // _SHARE
 
 
 def some_of(cases: range) -> range:
-    """Return a third of the cases, unless every test runs."""
+    """Return a quarter of the cases, unless every test runs."""
     return cases if is_everything() else cases[::_SHARE]
 
 

@@ -26,8 +26,7 @@ from rekindle.acp.update_kinds import HISTORY_TRUNCATED, KINDS, Category, kind_o
 from rekindle.jsonvalue import Json, as_array, as_object, as_str, decode_object, without
 from rekindle.model import Entry, Kind, Side
 from rekindle.transcript import terminals
-from rekindle.transcript.id_registry import IdRegistry
-from rekindle.transcript.item_index import ItemIndex
+from rekindle.transcript.item_index import IdRegistry, ItemIndex
 from rekindle.transcript.model import (
     OtherItem,
     PlanItem,

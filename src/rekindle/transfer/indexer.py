@@ -2,9 +2,9 @@
 
 A session is indexed again from the start of its last indexed turn, because entries rarely refer to
 an earlier one. If one does (it names a message, a tool call or a plan of an earlier turn, or it is
-a rewind to an earlier turn), the whole session is read again. In either case only documents that
-differ are written. Reading takes no lock. The index discards an update if another process has
-indexed the session meanwhile.
+a rewind), the whole session is read again. In either case only documents that differ are written.
+Reading takes no lock. The index discards an update if another process has indexed the session
+meanwhile.
 
 A session is folded as a whole, as for showing it. The number of sessions does not matter for
 memory: stale sessions are looked up some thousands at a time.
@@ -135,7 +135,8 @@ def _read(
     """Read the turns that have to be indexed; return them, and the seq of the last entry."""
     start = IndexMark() if session.is_outdated else session.mark
     transcript, turns = _fold(store, session, start)
-    is_rewound = transcript.truncations.unresolved > 0
+    # A rewind to a message of the last turn may stay in it, but one to the start never does.
+    is_rewound = transcript.truncations.last_seq > 0 or transcript.truncations.unresolved > 0
     if start.turn_seq and (is_rewound or _refers_back(index, session, turns)):
         transcript, turns = _fold(store, session, IndexMark())
     return turns, transcript.last_seq

@@ -328,7 +328,11 @@ def test_ctrl_c_cancels_the_turn(store: Path, session: str) -> None:
     assert shown.endswith("I am waiting until you cancel.\n(cancelled)\n")
 
 
-def test_second_ctrl_c_leaves_if_the_agent_does_not_stop(store: Path, stopping: str) -> None:
+def test_second_ctrl_c_leaves_if_the_agent_does_not_stop(
+    store: Path, stopping: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A forked agent is not a child of the command.
+    monkeypatch.setenv("REKINDLE_TESTS", "all")
     with _start_slow_turn(store, stopping, "ignore", "no!") as process:
         children = _children(process.pid)
         process.send_signal(signal.SIGINT)

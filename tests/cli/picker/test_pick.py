@@ -146,6 +146,7 @@ def test_key_renames_the_session(store: Path, pick: Pick) -> None:
 
 
 @needs_tmux
+@pytest.mark.slow
 def test_key_archives_the_session(store: Path, pick: Pick) -> None:
     terminal = pick()
     terminal.wait_for("3 sessions")
@@ -177,6 +178,7 @@ def test_key_deletes_after_confirmation(store: Path, pick: Pick) -> None:
 
 
 @needs_tmux
+@pytest.mark.slow
 def test_key_forks_the_session(store: Path, pick: Pick) -> None:
     terminal = pick()
     terminal.type("bike")
@@ -189,6 +191,7 @@ def test_key_forks_the_session(store: Path, pick: Pick) -> None:
 
 
 @needs_tmux
+@pytest.mark.slow
 def test_failed_action_is_reported(store: Path, pick: Pick) -> None:
     terminal = pick()
     terminal.wait_for("3 sessions")
@@ -219,6 +222,7 @@ def test_text_of_sessions_is_not_parsed_as_markup(tmp_path: Path, store: Path, p
 
 
 @needs_tmux
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (50, 12), (40, 15), (160, 40)])
 def test_rows_do_not_wrap_on_a_narrow_screen(
     tmp_path: Path, store: Path, pick: Pick, columns: int, rows: int
@@ -235,6 +239,7 @@ def test_rows_do_not_wrap_on_a_narrow_screen(
 
 
 @needs_tmux
+@pytest.mark.slow
 def test_no_color_disables_colours(pick: Pick) -> None:
     terminal = pick(NO_COLOR="1")
     terminal.wait_for("It rains into the attic.")
@@ -243,6 +248,7 @@ def test_no_color_disables_colours(pick: Pick) -> None:
 
 
 @needs_tmux
+@pytest.mark.slow
 def test_background_is_that_of_the_terminal(pick: Pick) -> None:
     """A light terminal must not get dark parts, nor the other way round."""
     terminal = pick()

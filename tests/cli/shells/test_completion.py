@@ -291,7 +291,7 @@ def terminal(request: pytest.FixtureRequest, environ: dict[str, str]) -> Iterato
         terminal.close()
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize(
     ("typed", "becomes"),
     [
@@ -312,7 +312,7 @@ def test_shell_completes_words(terminal: Terminal, typed: str, becomes: str) -> 
     assert re.sub(r"\s+", " ", said).strip().removesuffix("/") == becomes
 
 
-@pytest.mark.one_of(4)
+@pytest.mark.one_of(6)
 @pytest.mark.parametrize(
     ("typed", "title"),
     [
@@ -372,7 +372,7 @@ def fish(environ: dict[str, str], line: str) -> dict[str, str]:
     return {item.partition("\t")[0]: item.partition("\t")[2] for item in done.stdout.splitlines()}
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
@@ -406,7 +406,7 @@ def test_fish_completes_files_and_commands(environ: dict[str, str], tmp_path: Pa
     assert "rekindle" in fish(environ, "rekindle run -- rekin")
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize(
     ("typed", "becomes"),
     [

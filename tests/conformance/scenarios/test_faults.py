@@ -383,7 +383,7 @@ WITHOUT_ANSWER = {"wire.answered", "greeting.login", "turn.works", "session.unkn
 """Faults by which a request is never answered, so that the suite waits for its time limit."""
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize(
     ("name", "protocol", "fault"), cases(), ids=lambda it: it if isinstance(it, int | str) else ""
 )

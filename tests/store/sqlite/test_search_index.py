@@ -521,3 +521,16 @@ def test_a_rewind_removes_text_from_the_index(store: SqliteStore, path: Path) ->
     store.write([asked("a", "violet", NOW + 1), answered("a")])
     update(path)
     assert found(path, "violet") == [("a", 2)]
+
+
+def test_a_rewind_to_the_start_removes_the_text_of_all_turns(
+    store: SqliteStore, path: Path
+) -> None:
+    store.write([opened("a"), asked("a", "red"), answered("a"), asked("a", "blue"), answered("a")])
+    update(path)
+    rewind = {"sessionUpdate": "history_truncated", "lastMessageId": None}
+    store.write([entry("a", Kind.UPDATE, {"params": {"update": rewind}}, NOW + 1)])
+    store.write([asked("a", "violet", NOW + 1), answered("a")])
+    update(path)
+    assert found(path, "red") == found(path, "blue") == []
+    assert found(path, "violet") == [("a", 1)]

@@ -258,6 +258,7 @@ def test_a_key_is_masked_in_any_surroundings(
     assert mask(hidden) == hidden
 
 
+@pytest.mark.slow
 def test_source_code_stays_readable() -> None:
     """Only values that the code itself calls secrets are masked."""
     tests = Path(__file__).parents[2]
