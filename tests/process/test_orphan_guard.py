@@ -1,7 +1,10 @@
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from threading import Thread
 
 import pytest
 
@@ -51,6 +54,22 @@ def test_guard_can_be_dismissed_before_and_after_the_agent(
     unused.dismiss()
     unused.watch(process.pid)
     assert process.poll() is None
+
+
+def test_guard_can_be_dismissed_while_another_thread_dismisses_it() -> None:
+    guard = OrphanGuard(grace=0)
+    shell = guard._process  # noqa: SLF001 - the shell must be stopped, so that it does not exit
+    assert shell is not None
+    assert shell.stdin is not None
+    os.kill(shell.pid, signal.SIGSTOP)
+    other = Thread(target=guard.dismiss)
+    other.start()
+    while not shell.stdin.closed and other.is_alive():
+        os.sched_yield()
+    guard.dismiss()
+    os.kill(shell.pid, signal.SIGCONT)
+    other.join(SECONDS)
+    assert shell.wait(SECONDS) == 0
 
 
 def test_without_a_shell_there_is_no_guard(

@@ -7,6 +7,7 @@ Rekindle would have done. It waits for the grace time, terminates the group, and
 
 import subprocess
 from contextlib import suppress
+from threading import Lock
 
 from rekindle.process.group import TERMINATE_TIMEOUT
 
@@ -33,6 +34,7 @@ class OrphanGuard:
     def __init__(self, grace: float) -> None:
         pauses = [str(int(it * _PAUSES_PER_SECOND)) for it in (grace, TERMINATE_TIMEOUT)]
         self._process: subprocess.Popen[bytes] | None = None
+        self._lock = Lock()
         # Without a shell there is no guard; everything else works.
         with suppress(OSError):
             self._process = subprocess.Popen(  # noqa: S603 - the script is ours
@@ -48,18 +50,23 @@ class OrphanGuard:
 
     def watch(self, group: int) -> None:
         """Guard a process group."""
-        self._write(b"%d\n" % group)
+        _write(self._process, b"%d\n" % group)
 
     def dismiss(self) -> None:
-        """Stop guarding: the agent has ended, or was never started."""
-        self._write(b"0\n0\n")
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_DISMISS_TIMEOUT)
-            self._process = None
+        """Stop guarding: the agent has ended, or was never started.
 
-    def _write(self, line: bytes) -> None:
-        if self._process is not None and self._process.stdin is not None:
-            with suppress(OSError):
-                self._process.stdin.write(line)
+        Any thread may call it, also while another one does.
+        """
+        with self._lock:
+            process, self._process = self._process, None
+        if process is not None and process.stdin is not None:
+            _write(process, b"0\n0\n")
+            process.stdin.close()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_DISMISS_TIMEOUT)
+
+
+def _write(process: "subprocess.Popen[bytes] | None", line: bytes) -> None:
+    if process is not None and process.stdin is not None:
+        with suppress(OSError):
+            process.stdin.write(line)
