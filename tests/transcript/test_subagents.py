@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from rekindle.model import DocumentKind, Entry, Kind, Side
 from rekindle.transcript.model import ReplayContext
 from rekindle.transcript.reducer import Transcript, fold
@@ -236,3 +238,16 @@ def test_a_fork_has_copies_with_other_ids_and_may_use_the_old_ones_again() -> No
     assert routes == ["from f to f.s.c", "from f to c", "from f.s.c to f"]
     # A fork of the fork has copies of both.
     assert [it.copy_id("g") for it in (old, new)] == ["g.s.c", "g.f.c"]
+
+
+@pytest.mark.parametrize(("own_us", "reported_us", "expected"), [(1, 2, "idle"), (3, 2, "running")])
+def test_the_later_report_of_a_subagents_state_counts(
+    own_us: int, reported_us: int, expected: str
+) -> None:
+    child = Transcript()
+    child.state["state_update"] = {"sessionUpdate": "state_update", "state": "running"}
+    child.worked_us = own_us
+    item = SubagentItem(id="c1", seq=1, at_us=1, fields={"state": {"state": "idle"}})
+    assert item.state == {"state": "idle"}
+    item.child, item.worked_us = child, reported_us
+    assert item.state["state"] == expected

@@ -99,6 +99,8 @@ class Transcript:
         self.last_seq = 0
         self.state: dict[str, Json] = {}
         """The last update of each kind that reports the present state."""
+        self.worked_us = 0
+        """The time of the last `state_update`."""
         self.offered: dict[str, Json] = {}
         """The modes and models that the agent last offered."""
         self.terminals: dict[str, Terminal] = {}
@@ -513,6 +515,7 @@ class Transcript:
     def add_session_state(self, entry: Entry, update: Json) -> None:
         """Fold a `state_update`. The state `idle` ends the turn of a version 2 agent."""
         self.replace_state(entry, update)
+        self.worked_us = entry.at_us
         if update.get("state") == "idle" and self.turns:
             turn = self.turns[-1]
             if turn.ended_us is None:

@@ -45,6 +45,8 @@ class SubagentItem(TranscriptItem, kw_only=True):
     announced_in: str = ""
     """The session that announced it, by the id that it had then; empty if that is unknown."""
     fields: dict[str, Any] = field(default_factory=dict[str, Any])
+    worked_us: int = 0
+    """The time at which its parent last reported its state."""
     record_id: str = ""
     """The id under which its conversation is recorded, if that was read."""
     child: "Transcript | None" = None
@@ -67,9 +69,13 @@ class SubagentItem(TranscriptItem, kw_only=True):
 
     @property
     def state(self) -> Json:
-        """The last reported state of its work; empty if none was reported."""
+        """The last state of its work that it or its parent has reported; empty if neither has."""
+        reported = as_object(self.fields.get("state"))
         own = self.child.state.get("state_update") if self.child is not None else None
-        return without(own, "sessionUpdate") if own else as_object(self.fields.get("state"))
+        if self.child is None or own is None:
+            return reported
+        is_older = self.child.worked_us < self.worked_us
+        return reported if reported and is_older else without(own, "sessionUpdate")
 
     @property
     def is_idle(self) -> bool:
@@ -206,6 +212,8 @@ class SessionLinks(Struct):
             )
             self.subagents[session_id] = item
         item.last_seq = entry.seq
+        if "state" in update:
+            item.worked_us = entry.at_us
         _patch(item.fields, without(update, "sessionUpdate", "sessionId"), entry.protocol)
         return item if known is None else None
 
