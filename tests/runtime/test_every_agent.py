@@ -47,8 +47,11 @@ class Setup:
     def kill(self) -> None:
         """Kill everything at once."""
         agent = int(self.pid_file.read_text())
-        self.client.process.kill()
+        # Stopped, Rekindle does not see the exit of the agent. Killed first, it would close the
+        # input of the agent, which may save its session then.
+        self.client.process.send_signal(signal.SIGSTOP)
         os.kill(agent, signal.SIGKILL)
+        self.client.process.kill()
         self.client.close()
         while is_running(agent):
             pass
