@@ -12,7 +12,8 @@ from types import FrameType
 from rekindle.model import LeaseHolder
 from rekindle.proxy.connection_state import EngineSettings
 from rekindle.proxy.engine import Engine
-from rekindle.proxy.step import AGENT, Step
+from rekindle.proxy.peers import AGENT
+from rekindle.proxy.step import Step
 from rekindle.runtime.query_handler import QueryHandler
 from rekindle.store.memory import MemoryStore
 

@@ -7,7 +7,7 @@ import pytest
 from playbook import CLIENT, Playbook
 from rekindle.acp.rewrite import with_id, with_session_id
 from rekindle.jsonvalue import decode
-from rekindle.proxy.step import AGENT
+from rekindle.proxy.peers import AGENT
 from version_conversations import Conversation
 
 UNREADABLE = [

@@ -1,10 +1,10 @@
 """Play both peers of a session, with any messages, and check the guarantees of the engine.
 
-Every request of the client gets exactly one response, at the latest when the agent exits. A message
+Every request of a client gets exactly one response, at the latest when the agent exits. A message
 that needs no change is forwarded as the same bytes. Every record can be replayed.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from random import Random
@@ -15,34 +15,34 @@ from fuzz.grammar import SESSIONS, MessageGenerator
 from fuzz.hostile import corrupted, is_deep, value, written
 from fuzz.seeds import scripts
 from fuzz.strict_playbook import StrictPlaybook
-from playbook import CLIENT
 from rekindle.acp.jsonrpc import read_envelope, request_key, split_batch
 from rekindle.errors import SessionNotFound
 from rekindle.model import Page, Side
-from rekindle.proxy.journal import side_of
-from rekindle.proxy.step import Peer
+from rekindle.proxy.peers import AGENT, FIRST_CLIENT, Peer
 
 _OFFERED = ["load", "resume", "list", "close", "delete", "fork", "embedded"]
 _FLAGS = ["strict", "no-handover", "takeover"]
-_MARKS = {"c>": Side.CLIENT, "c+": Side.CLIENT, "a>": Side.AGENT, "a+": Side.AGENT}
 _MOST_TICKS = 1000
-_WRITTEN_BY_ENGINE = {"#", "*", "<a", "<c", "!", "--", "meets", ""}
+_MAX_CLIENTS = 4
+_NOT_PLAYED = {"#", "*", "!", "--", "meets", ""}
+_RequestKey = tuple[Peer, Hashable]
+"""The peer that sent a request, and the request's id."""
 
 
 class Peers(StrictPlaybook):
-    """Plays both peers, and counts the responses."""
+    """Plays the agent and all clients, and counts the responses."""
 
     def __init__(self, choices: Random, error_rate: float) -> None:
         super().__init__()
         self.choices = choices
         self.generator = MessageGenerator(choices, error_rate)
         self.asked_last = 0
-        self.unanswered: dict[Hashable, bytes] = {}
-        """The lines of the client's requests that need a response, by id."""
-        self.answered: Counter[Hashable] = Counter()
-        self.unreliable_ids: set[Hashable] = set()
+        self.unanswered: dict[_RequestKey, bytes] = {}
+        """The lines of the clients' requests that need a response."""
+        self.answered: Counter[_RequestKey] = Counter()
+        self.unreliable_ids: set[_RequestKey] = set()
         """Ids that a peer has used in a wrong way, so that their responses cannot be counted."""
-        self.open_requests: dict[Side, list[Raw]] = {Side.CLIENT: [], Side.AGENT: []}
+        self.open_requests: defaultdict[Peer, list[Raw]] = defaultdict(list)
         """The ids of the requests that each peer has not answered yet."""
         self.is_alive = True
         """Whether the agent runs."""
@@ -60,46 +60,51 @@ class Peers(StrictPlaybook):
         if message is None or not isinstance(message.id, Raw):
             return
         if message.method is not UNSET:
-            self.open_requests[side_of(to)].append(message.id)
-        elif to == CLIENT and message.is_response:
-            self.answered[request_key(message.id)] += 1
+            self.open_requests[to].append(message.id)
+        elif to != AGENT and message.is_response:
+            self.answered[to, request_key(message.id)] += 1
 
     # -- actions of the peers --------------------------------------------------------------
 
-    def send(self, side: Side, *lines: bytes) -> None:
+    def one_of(self, side: Side) -> Peer:
+        """Return the agent, or one of the clients."""
+        return AGENT if side is Side.AGENT else self.choices.choice(list(self.clients.values()))
+
+    def send(self, peer: Peer, *lines: bytes) -> None:
         """Let a peer send lines in one read."""
-        if side is Side.AGENT and not self.is_alive:
+        if peer == AGENT and not self.is_alive:
             return
         for line in lines:
-            self._note(side, line)
-        self.receive_bytes(side, b"\n".join(lines))
+            self._note(peer, line)
+        self.receive_bytes(peer, b"\n".join(lines))
 
-    def _note(self, side: Side, line: bytes) -> None:
+    def _note(self, peer: Peer, line: bytes) -> None:
         for member in map(read_envelope, split_batch(line) or []):
             # Requests and responses inside a batch are not counted.
             if member is not None and isinstance(member.id, Raw):
-                self.unreliable_ids.add(request_key(member.id))
+                self._distrust(request_key(member.id))
         message = read_envelope(line)
         if message is None or not isinstance(message.id, Raw):
             return
         key = request_key(message.id)
-        if side is Side.CLIENT and message.is_request:
-            is_first = key not in self.unanswered and not self.answered[key]
+        if peer != AGENT and message.is_request:
+            asked = (peer, key)
+            is_first = asked not in self.unanswered and not self.answered[asked]
             if key not in {None, ("number", None)} and is_first and not is_deep(line):
-                self.unanswered[key] = line
+                self.unanswered[asked] = line
             else:
-                self.unreliable_ids.add(key)
-        elif side is Side.AGENT and message.is_response:
-            if message.id in self.open_requests[Side.AGENT]:
-                self.open_requests[Side.AGENT].remove(message.id)
-            else:
-                self.unreliable_ids.add(key)
+                self._distrust(key)
         elif message.is_response:
-            if message.id in self.open_requests[Side.CLIENT]:
-                self.open_requests[Side.CLIENT].remove(message.id)
+            if message.id in self.open_requests[peer]:
+                self.open_requests[peer].remove(message.id)
+            elif peer == AGENT:
+                self._distrust(key)
         else:
             # Neither a request nor a response. The engine may refuse it under its id.
-            self.unreliable_ids.add(key)
+            self._distrust(key)
+
+    def _distrust(self, key: Hashable) -> None:
+        self.unreliable_ids |= {(peer, key) for peer in self.clients.values()}
 
     def request_id(self) -> object:
         """Return an id for a request, usually a new one."""
@@ -109,16 +114,17 @@ class Peers(StrictPlaybook):
     def ask(self, side: Side) -> None:
         """Let a peer send a request or a notification."""
         message = self.generator.request(side, self.request_id())
-        self.send(side, self.generator.encode(message))
+        self.send(self.one_of(side), self.generator.encode(message))
 
     def answer(self, side: Side) -> None:
         """Let a peer answer an open request, or sometimes an unknown one."""
-        open_ = self.open_requests[side]
-        if not open_ or self.generator.goes_wrong() or (side is Side.AGENT and not self.is_alive):
-            self.send(side, self.generator.encode(self.generator.response(value(self.choices))))
+        peer = self.one_of(side)
+        open_ = self.open_requests[peer]
+        if not open_ or self.generator.goes_wrong() or (peer == AGENT and not self.is_alive):
+            self.send(peer, self.generator.encode(self.generator.response(value(self.choices))))
             return
         asked = open_[self.choices.randrange(len(open_))]
-        self.send(side, self.generator.encode(self.generator.response(asked)))
+        self.send(peer, self.generator.encode(self.generator.response(asked)))
 
     def send_updates(self) -> None:
         """Let the agent send updates, sometimes several in one read."""
@@ -129,17 +135,35 @@ class Peers(StrictPlaybook):
             "params": {"sessionId": session_id, "update": update},
         }
         line = self.generator.encode(message)
-        self.send(Side.AGENT, *[line] * self.choices.choice([1, 1, 1, 2, 3]))
+        self.send(AGENT, *[line] * self.choices.choice([1, 1, 1, 2, 3]))
 
     def send_transcript_line(self) -> None:
         """Let a peer send a line of a golden transcript."""
         side = self.choices.choice(list(Side))
-        self.send(side, self.generator.transcript_line(side))
+        self.send(self.one_of(side), self.generator.transcript_line(side))
 
     def send_garbage(self) -> None:
         """Let a peer send a line that is not a message."""
-        side = self.choices.choice(list(Side))
-        self.send(side, corrupted(self.choices, written(value(self.choices))))
+        peer = self.one_of(self.choices.choice(list(Side)))
+        self.send(peer, corrupted(self.choices, written(value(self.choices))))
+
+    def come_or_leave(self) -> None:
+        """Let a client connect, and usually open the first session, or let one leave."""
+        if len(self.clients) < _MAX_CLIENTS and self.choices.random() < 0.6:
+            self.asked_last += 1
+            name = f"x{self.asked_last}"
+            self.do_comes(f"{name} {self.choices.choice([1, 2])}")
+            params = {"sessionId": SESSIONS[0], "cwd": "/p", "mcpServers": []}
+            message = {"id": self.request_id(), "method": "session/resume", "params": params}
+            self.send(self.clients[name], self.generator.encode(message))
+        elif len(self.clients) > 1:
+            self.do_left(self.choices.choice(list(self.clients)))
+
+    def do_left(self, name: str) -> None:
+        """Let a client close its connection. It gets no more responses."""
+        peer = self.clients[name or "c"]
+        self.unanswered = {key: it for key, it in self.unanswered.items() if key[0] != peer}
+        super().do_left(name)
 
     def wait(self) -> None:
         """Let time pass."""
@@ -161,7 +185,7 @@ class Peers(StrictPlaybook):
     def do_ended(self, words: str) -> None:
         """Let the agent exit."""
         self.is_alive = False
-        self.open_requests[Side.AGENT].clear()
+        self.open_requests[AGENT].clear()
         super().do_ended(words)
 
     def do_with(self, flags: str) -> None:
@@ -180,8 +204,7 @@ class Peers(StrictPlaybook):
         self.answered.clear()
         self.unreliable_ids.clear()
         self.is_alive = True
-        for side in Side:
-            self.open_requests[side].clear()
+        self.open_requests.clear()
 
     def change_store(self) -> None:
         """Let another process change the store."""
@@ -210,6 +233,7 @@ class Peers(StrictPlaybook):
             (1, self.send_garbage),
             (1, self.wait),
             (1, self.change_store),
+            (1, self.come_or_leave),
         ]
         acts += [(1, self.end_agent)] * (self.choices.random() < 0.2)
         acts += [(1, lambda: self.do_killed(""))] * (self.choices.random() < 0.1)
@@ -237,11 +261,15 @@ class Peers(StrictPlaybook):
 
     def check_forwarding(self) -> None:
         """Check that a message that needs no change is forwarded as the same bytes."""
-        for side in Side:
-            line = b'{"params":{"x":[1.0,"\\u0041"]} ,  "method":"_%s/note"}' % str(side).encode()
-            self.received_by[side.peer].clear()
-            self.receive_bytes(side, line)
-            assert line in self.received_by[side.peer]
+        first = self.clients["c"]
+        directions = [(first, AGENT)]
+        if self.engine._conn.primary == first:  # noqa: SLF001 - another may have initialized first
+            directions.append((AGENT, first))
+        for sender, receiver in directions:
+            line = b'{"params":{"x":[1.0,"\\u0041"]} ,  "method":"_%d/note"}' % sender
+            self.received_by[receiver].clear()
+            self.receive_bytes(sender, line)
+            assert line in self.received_by[receiver]
 
     def let_time_pass(self) -> None:
         """Let time pass until the engine waits for nothing."""
@@ -254,7 +282,8 @@ class Peers(StrictPlaybook):
 
     def finish(self) -> None:
         """End the agent for good, and check that every request has its response."""
-        if self.is_alive and "strict" not in self.flags:
+        is_first_here = self.clients["c"] == FIRST_CLIENT
+        if self.is_alive and is_first_here and "strict" not in self.flags:
             self.check_forwarding()
         for _ in range(3):
             # A flow may start another agent, but only a few times.
@@ -285,11 +314,11 @@ def play_transcript(choices: Random, error_rate: float) -> Peers:
     peers = Peers(choices, error_rate)
     for line in choices.choice(scripts()).splitlines():
         mark, _, rest = line.partition(" ")
-        if mark in _MARKS:
+        if mark.endswith((">", "+")) and mark[:-1] in {"a", *peers.clients}:
             mutated_line = peers.generator.mutate_line(rest.encode())
             if not peers.generator.goes_wrong():
-                peers.send(_MARKS[mark], mutated_line)
-        elif mark not in _WRITTEN_BY_ENGINE:
+                peers.send(peers.peer(mark[:-1]), mutated_line)
+        elif mark not in _NOT_PLAYED and not mark.startswith("<") and not mark.endswith(">"):
             # Because of an earlier error, the session may not exist.
             with suppress(SessionNotFound):
                 getattr(peers, f"do_{mark}")(rest)

@@ -1,19 +1,20 @@
 """A playbook that accepts any bytes and checks every step of the engine."""
 
+from collections import defaultdict
+
 import msgspec
 
 from playbook import CLIENT, Playbook
 from rekindle.acp.jsonrpc import update_line
-from rekindle.model import Page, Side
-from rekindle.proxy.journal import side_of
-from rekindle.proxy.step import AGENT, Peer, Step
+from rekindle.model import Page
+from rekindle.proxy.peers import AGENT, Peer
+from rekindle.proxy.step import Step
 from rekindle.transcript.reducer import fold
 from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
 
 _MAX_FACTOR = 200
 _MAX_EXTRA = 4_000_000
-_PEERS = {Side.CLIENT: CLIENT, Side.AGENT: AGENT}
 
 
 class StrictPlaybook(Playbook):
@@ -21,19 +22,20 @@ class StrictPlaybook(Playbook):
 
     def __init__(self) -> None:
         self.received = 0
-        self.received_by: dict[Side, list[bytes]] = {Side.CLIENT: [], Side.AGENT: []}
+        self.received_by: defaultdict[Peer, list[bytes]] = defaultdict(list)
         """The lines that each peer received since the list was last cleared."""
         super().__init__()
 
     def receive(self, peer: Peer, lines: list[str]) -> None:
         """Let the engine receive lines of a script."""
-        self.receive_bytes(side_of(peer), "\n".join(lines).encode("utf-8", "surrogatepass"))
+        peer = self.clients["c"] if peer == CLIENT else peer
+        self.receive_bytes(peer, "\n".join(lines).encode("utf-8", "surrogatepass"))
 
-    def receive_bytes(self, side: Side, data: bytes) -> None:
+    def receive_bytes(self, peer: Peer, data: bytes) -> None:
         """Let the engine receive the bytes of one read."""
         self.now += 1
         self.received += len(data)
-        self.run_step(self.engine.receive(_PEERS[side], data, self.now), [])
+        self.run_step(self.engine.receive(peer, data, self.now), [])
 
     def run_step(self, step: Step, received: list[bytes]) -> None:
         """Apply a step, and the steps that its queries lead to."""
@@ -61,12 +63,12 @@ class StrictPlaybook(Playbook):
         msgspec.json.encode(step.changes)
         if not self.record.is_lost:
             self.record.store.write(step.changes)
-        sent = {CLIENT: step.to_clients.get(CLIENT, []), AGENT: step.to_agent}
-        for side in Side:
-            peer = _PEERS[side]
-            for lines in sent[peer]:
+        assert set(step.to_clients) <= set(self.clients.values())
+        sent = {**step.to_clients, AGENT: step.to_agent}
+        for peer, queued in sent.items():
+            for lines in queued:
                 for line in lines.split(b"\n"):
-                    self.received_by[side].append(line)
+                    self.received_by[peer].append(line)
                     self.on_sent(peer, line)
         return sum(len(line) for lines in sent.values() for line in lines)
 

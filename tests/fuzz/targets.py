@@ -37,6 +37,7 @@ from rekindle.importers.gemini.session import IMPORTER as GEMINI
 from rekindle.importers.opencode.session import OpenCodeSessionReader
 from rekindle.jsonvalue import decode, decode_object, encode
 from rekindle.model import Entry, EntryBatch, Kind, Side, Titled, TitleSource
+from rekindle.proxy.peers import AGENT, FIRST_CLIENT
 from rekindle.store.memory import MemoryStore
 from rekindle.text.redact.detect import mask
 from rekindle.transcript.handover import handover_text, reminder_text
@@ -131,8 +132,8 @@ def lines(data: bytes) -> None:
     playbook.do_agent("Fake load list")
     playbook.do_open("s1 modes")
     for line in data[1:].split(b"\n"):
-        side = Side.CLIENT if line[:1] == b"c" else Side.AGENT
-        playbook.receive_bytes(side, line[1:])
+        peer = FIRST_CLIENT if line[:1] == b"c" else AGENT
+        playbook.receive_bytes(peer, line[1:])
     playbook.check_record()
 
 

@@ -17,6 +17,7 @@ from rekindle.acp.update_kinds import update_to_v1
 from rekindle.export.content import call_parts
 from rekindle.jsonvalue import encode
 from rekindle.model import Entry, Kind, Side
+from rekindle.proxy.peers import AGENT, FIRST_CLIENT
 from rekindle.text.sanitize import clean, without_controls
 from rekindle.transcript.reducer import fold
 
@@ -63,7 +64,7 @@ def playbook(client: int = 1, agent: int = 1) -> StrictPlaybook:
 def test_repeated_names_cost_linear_time(ending: bytes) -> None:
     line = b"{" + b'"method":"session/update",' * 40_000 + ending
     with limited_cpu_time():
-        playbook().receive_bytes(Side.AGENT, line)
+        playbook().receive_bytes(AGENT, line)
 
 
 def test_long_fences_cost_linear_time() -> None:
@@ -131,6 +132,6 @@ def test_nested_batches_cost_linear_time() -> None:
         line = b"[" + prompt + b"," + line + b"]"
     with limited_cpu_time():
         made = playbook()
-        made.receive_bytes(Side.CLIENT, line)
-        made.receive_bytes(Side.AGENT, line)
+        made.receive_bytes(FIRST_CLIENT, line)
+        made.receive_bytes(AGENT, line)
     assert made.reports == []

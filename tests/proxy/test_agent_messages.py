@@ -3,7 +3,7 @@ import json
 import pytest
 
 from engine_pair import EnginePair, Sent, recorded_session
-from rekindle.proxy.step import AGENT
+from rekindle.proxy.peers import AGENT
 
 TEXT = {"type": "text", "text": "Hello"}
 

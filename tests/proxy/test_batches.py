@@ -9,7 +9,7 @@ from engine_pair import EnginePair, Sent
 from playbook import CLIENT
 from rekindle.acp.jsonrpc import request_key, response
 from rekindle.proxy.batches import OpenBatches, as_array_line, take_apart
-from rekindle.proxy.step import AGENT, Peer
+from rekindle.proxy.peers import AGENT, Peer
 
 Json = dict[str, Any]
 

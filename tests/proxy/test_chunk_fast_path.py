@@ -8,7 +8,8 @@ from playbook import CLIENT, Playbook
 from rekindle.model import EntryBatch, Kind, Opened, Side
 from rekindle.proxy.chunk_fast_path import ChunkFastPath
 from rekindle.proxy.engine import Engine
-from rekindle.proxy.step import AGENT, Step
+from rekindle.proxy.peers import AGENT
+from rekindle.proxy.step import Step
 
 
 def update(session: str, kind: str, words: str) -> bytes:
@@ -135,7 +136,7 @@ def test_message_ids_are_unique_and_complete() -> None:
     named = bare.replace(b'"content"', b'"messageId":"m","content"')
     giving = ChunkFastPath.after(bare, "s", kind, bare, "made")
     assert giving
-    assert giving.as_sent(bare).count(b'"messageId":"made"') == giving.count(bare) == 1
+    assert giving.as_translated(bare).count(b'"messageId":"made"') == giving.count(bare) == 1
     assert not giving.count(bare + b"\n" + named)
     needing = ChunkFastPath.after(named, "s", kind, named, must_have_ids=True)
     assert needing

@@ -12,7 +12,8 @@ from rekindle.proxy.connection_state import (
     EngineSettings,
 )
 from rekindle.proxy.live_session import InvalidTransition
-from rekindle.proxy.step import AgentExit, Peer
+from rekindle.proxy.peers import Peer
+from rekindle.proxy.step import AgentExit
 
 P = AgentPhase
 EXIT = AgentExit(exit_code=1, signal=None, stderr_tail=())
@@ -94,7 +95,7 @@ def test_a_failed_initialize_returns_to_the_phase_before(
 
 def test_the_response_to_initialize_sets_capabilities_and_identity() -> None:
     state = agent(P.INITIALIZING)
-    state.initialize_succeeded(Capabilities(name="A", version="2"))
+    state.initialize_succeeded(Capabilities(name="A", version="2"), {})
     assert (state.phase, state.was_ready) == (P.READY, True)
     assert state.identity == AgentIdentity(name="A", version="2", command=("a",))
 
@@ -126,14 +127,14 @@ def connection(*, client: int = 1, protocol: int = 1) -> ConnectionState:
     state = agent()
     state.capabilities = Capabilities(protocol=protocol)
     peer = ClientConnection(peer=Peer(1), protocol=client)
-    return ConnectionState(settings=EngineSettings(), agent=state, client=peer)
+    return ConnectionState(settings=EngineSettings(), agent=state, clients={peer.peer: peer})
 
 
 @pytest.mark.parametrize("client", [1, 2])
 @pytest.mark.parametrize("protocol", [1, 2])
 def test_a_connection_translates_between_different_versions(client: int, protocol: int) -> None:
     conn = connection(client=client, protocol=protocol)
-    assert conn.is_translating is (client != protocol)
+    assert conn.translates_for(conn.clients[Peer(1)]) is (client != protocol)
 
 
 def test_early_updates_belong_to_the_session_that_is_bound_to_their_id() -> None:

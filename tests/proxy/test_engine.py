@@ -9,7 +9,7 @@ from playbook import CLIENT
 from rekindle.proxy.connection_state import EngineSettings
 from rekindle.proxy.engine import Engine
 from rekindle.proxy.journal import Journal
-from rekindle.proxy.step import AGENT
+from rekindle.proxy.peers import AGENT, Peer
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 
@@ -29,8 +29,9 @@ def test_other_lines_are_handled_after_an_internal_error(
     update = b'{"method":"session/update","params":{"sessionId":"%s"}}'
     lines = [update % b"one", b'{"method":"x"}', update % b"two"]
     relay = Engine(EngineSettings())
+    relay.add_client()
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "notification", fail)
+        patch.setattr(Journal, "agent_message", fail)
         step = relay.receive(AGENT, b"\n".join(lines), 1)
     assert step.to_clients[CLIENT] == lines
     assert {change.session_id for change in step.changes} == {"one", "two"}
@@ -43,6 +44,7 @@ def test_internal_error_leaves_no_changes_behind(monkeypatch: pytest.MonkeyPatch
 
     update = b'{"method":"session/update","params":{"sessionId":"%s"}}'
     relay = Engine(EngineSettings())
+    relay.add_client()
     with monkeypatch.context() as patch:
         patch.setattr("rekindle.proxy.journal._OpenBatch.close", fail)
         with pytest.raises(RuntimeError):
@@ -96,7 +98,7 @@ def test_untranslatable_line_is_not_forwarded(
     book.do_speaks("1 2")
     book.do_agent("Fake")
     book.do_open("s1")
-    monkeypatch.setattr("rekindle.proxy.agent_messages.update_for_client", fail)
+    monkeypatch.setattr("rekindle.proxy.agent_messages.translate_update", fail)
     update = '{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{}}'
     line = f'{{"method":"session/update","params":{{"sessionId":"s1","update":{update}}}}}'
     book.receive(AGENT, [line])
@@ -139,8 +141,14 @@ def test_endless_replay_is_not_awaited() -> None:
     assert '"restored":"native"' in book.out[-1]
 
 
-def test_an_engine_accepts_one_client() -> None:
+def test_each_client_has_its_own_number() -> None:
     engine = Engine(EngineSettings())
     assert engine.add_client() == CLIENT
-    with pytest.raises(ValueError, match="has a client already"):
-        engine.add_client()
+    engine.remove_client(CLIENT, 1)
+    assert engine.add_client() == Peer(2)
+
+
+def test_a_line_of_a_client_that_has_left_is_ignored() -> None:
+    engine = Engine(EngineSettings())
+    engine.remove_client(engine.add_client(), 1)
+    assert engine.receive(CLIENT, b'{"method":"x"}', 2).to_agent == []

@@ -32,7 +32,8 @@ from rekindle.proxy.flow import (
 from rekindle.proxy.flow_scheduler import FlowResult, FlowScheduler, RunningFlow
 from rekindle.proxy.journal import Journal
 from rekindle.proxy.outbox import Outbox
-from rekindle.proxy.step import AgentExit, Peer, Step
+from rekindle.proxy.peers import Peer
+from rekindle.proxy.step import AgentExit, Step
 
 CLIENT = Peer(1)
 EXIT = AgentExit(exit_code=1, signal=None, stderr_tail=())
@@ -45,7 +46,7 @@ class Host:
         conn = ConnectionState(
             settings=EngineSettings(token=token),
             agent=AgentState(identity=AgentIdentity()),
-            client=ClientConnection(peer=CLIENT),
+            clients={CLIENT: ClientConnection(peer=CLIENT)},
         )
         self.outbox = Outbox(conn, Journal(conn))
         self.conn = conn
@@ -63,7 +64,7 @@ class Host:
         self.results.append(result)
 
     def start(self, flow: Flow, session_id: str | None = "s1") -> None:
-        self.scheduler.start(flow, CLIENT, Raw(b"7"), session_id)
+        self.scheduler.start(flow, self.conn.clients[CLIENT], Raw(b"7"), session_id)
 
     def step(self, at_us: int = 0) -> Step:
         """Begin an event; return the step of the one before."""

@@ -8,13 +8,12 @@ from engine_pair import EnginePair
 from playbook import CLIENT
 from rekindle.model import Side
 from rekindle.proxy.journal import (
-    EchoTracker,
     normalize_folder,
     recorded_response,
     setup_without_secrets,
     side_of,
 )
-from rekindle.proxy.step import AGENT
+from rekindle.proxy.peers import AGENT
 
 TEXT = {"type": "text", "text": "Hello"}
 
@@ -27,41 +26,15 @@ def pair() -> EnginePair:
     return made
 
 
-def echo(text: str, **fields: object) -> bytes:
-    update = {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": text}}
-    return json.dumps({"params": {"sessionId": "s1", "update": {**update, **fields}}}).encode()
-
-
 def test_each_peer_is_on_one_side() -> None:
     assert side_of(AGENT) is Side.AGENT
     assert side_of(CLIENT) is Side.CLIENT
 
 
-def test_an_echo_is_recognised_until_the_prompt_is_answered() -> None:
-    tracker = EchoTracker()
-    tracker.prompt([TEXT], is_v2=False)
-    assert tracker.matches("user_message_chunk", echo("Hel"), is_v2=False)
-    assert not tracker.matches("user_message_chunk", echo("other"), is_v2=False)
-    tracker.response(b"{}", is_v2=False)
-    assert not tracker.matches("user_message_chunk", echo("lo"), is_v2=False)
-
-
-def test_an_echo_with_a_handover_is_hidden() -> None:
-    tracker = EchoTracker()
-    tracker.prompt([TEXT], is_v2=False)
-    assert not tracker.is_hidden
-    tracker.add_preface({"type": "text", "text": "History"}, [TEXT])
-    assert tracker.is_hidden
-    assert tracker.matches("user_message_chunk", echo("History Hello"), is_v2=False)
-
-
-def test_a_version_2_agent_may_echo_in_its_own_words_under_the_id_of_the_prompt() -> None:
-    tracker = EchoTracker()
-    tracker.prompt([TEXT], is_v2=True)
-    assert tracker.matches("user_message", echo("rewritten"), is_v2=True)
-    tracker.response(b'{"result":{"messageId":"m1"}}', is_v2=True)
-    assert tracker.matches("user_message_chunk", echo("more", messageId="m1"), is_v2=True)
-    assert not tracker.matches("user_message_chunk", echo("else", messageId="m2"), is_v2=True)
+def test_a_message_of_the_agent_without_a_method_is_not_recorded(pair: EnginePair) -> None:
+    sent = pair.from_agent({"params": {"sessionId": "s1"}})
+    assert sent.recorded == []
+    assert sent.to_client == [{"params": {"sessionId": "s1"}}]
 
 
 def test_no_secret_of_an_mcp_server_is_recorded() -> None:

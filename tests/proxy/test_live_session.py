@@ -8,6 +8,7 @@ from rekindle.proxy.live_session import (
     AgentTurn,
     Handover,
     HandoverState,
+    HeldPrompt,
     InvalidTransition,
     LiveSessions,
     MemoryState,
@@ -17,6 +18,9 @@ from rekindle.proxy.live_session import (
     UpdateGate,
     UpdatePolicy,
 )
+from rekindle.proxy.peers import Peer
+
+CLIENT = Peer(1)
 
 M, H, T = MemoryState, HandoverState, AgentTurn
 
@@ -284,16 +288,16 @@ def test_an_agent_that_exited_acknowledges_nothing_more(state: AgentTurn) -> Non
 
 def test_only_a_version_2_agent_acknowledges_prompts_later() -> None:
     turn = TurnTracker()
-    turn.prompt_sent(["one"], is_acknowledged_later=False)
+    turn.prompt_sent(CLIENT, ["one"], is_acknowledged_later=False)
     assert (turn.user_blocks, turn.unacknowledged) == (["one"], 0)
-    turn.prompt_sent(["two"], is_acknowledged_later=True)
+    turn.prompt_sent(CLIENT, ["two"], is_acknowledged_later=True)
     assert (turn.user_blocks, turn.unacknowledged) == (["two"], 1)
 
 
 def test_a_held_prompt_is_a_running_turn() -> None:
     turn = TurnTracker()
     assert not turn.is_running
-    turn.held_prompt = b"1"
+    turn.held_prompt = HeldPrompt(CLIENT, b"1")
     assert turn.is_running
 
 
@@ -403,10 +407,10 @@ def test_sessions_with_work_or_a_held_prompt_are_found() -> None:
     sessions.bind("s2", "a2")
     assert sessions.working() == []
     live.turn.state = T.WORKING
-    live.turn.held_prompt = b"7"
+    live.turn.held_prompt = HeldPrompt(CLIENT, b"7")
     assert sessions.working() == [live]
-    assert sessions.holding_prompt(b"7") is live
-    assert sessions.holding_prompt(b"8") is None
+    assert sessions.holding_prompt(HeldPrompt(CLIENT, b"7")) is live
+    assert sessions.holding_prompt(HeldPrompt(CLIENT, b"8")) is None
 
 
 def test_a_session_that_a_flow_restores_is_in_transition() -> None:

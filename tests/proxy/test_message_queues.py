@@ -1,6 +1,9 @@
 import pytest
 
-from rekindle.proxy.message_queues import MAX_EARLY_BYTES, MessageQueues
+from rekindle.proxy.message_queues import MAX_EARLY_BYTES, ClientLine, MessageQueues
+from rekindle.proxy.peers import Peer
+
+ONE, TWO = Peer(1), Peer(2)
 
 
 @pytest.fixture
@@ -61,40 +64,64 @@ def test_naming_a_session_without_early_updates_holds_nothing(queues: MessageQue
 
 
 def test_prompts_leave_in_the_order_in_which_they_came(queues: MessageQueues) -> None:
-    queues.queue_prompt("s1", b"one")
-    queues.queue_prompt("s1", b"two")
-    assert queues.next_prompt("s1") == b"one"
-    assert queues.next_prompt("s1") == b"two"
+    queues.queue_prompt("s1", ONE, b"one")
+    queues.queue_prompt("s1", TWO, b"two")
+    assert queues.next_prompt("s1") == ClientLine(ONE, b"one")
+    assert queues.next_prompt("s1") == ClientLine(TWO, b"two")
     assert queues.prompts == {}
 
 
 def test_one_queued_prompt_can_be_taken_out(queues: MessageQueues) -> None:
-    queues.queue_prompt("s1", b"one")
-    queues.queue_prompt("s2", b"two")
-    assert queues.take_prompt(lambda line: line == b"two") == b"two"
-    assert queues.take_prompt(lambda line: line == b"two") is None
-    assert queues.take_prompts("s1") == [b"one"]
+    queues.queue_prompt("s1", ONE, b"one")
+    queues.queue_prompt("s2", ONE, b"two")
+    assert queues.take_prompt(lambda it: it.line == b"two") == ClientLine(ONE, b"two")
+    assert queues.take_prompt(lambda it: it.line == b"two") is None
+    assert queues.take_prompts("s1") == [ClientLine(ONE, b"one")]
     assert queues.take_prompts("s1") == []
 
 
 def test_taking_one_of_two_prompts_keeps_the_other(queues: MessageQueues) -> None:
-    queues.queue_prompt("s1", b"one")
-    queues.queue_prompt("s1", b"two")
-    assert queues.take_prompt(lambda line: line == b"one") == b"one"
-    assert queues.take_prompts("s1") == [b"two"]
+    queues.queue_prompt("s1", ONE, b"one")
+    queues.queue_prompt("s1", ONE, b"two")
+    assert queues.take_prompt(lambda it: it.line == b"one") == ClientLine(ONE, b"one")
+    assert queues.take_prompts("s1") == [ClientLine(ONE, b"two")]
+
+
+def test_the_prompts_of_one_client_can_be_taken_out(queues: MessageQueues) -> None:
+    queues.queue_prompt("s1", ONE, b"one")
+    queues.queue_prompt("s1", TWO, b"two")
+    queues.queue_prompt("s1", ONE, b"three")
+    assert queues.has_prompt_of("s1", TWO)
+    assert not queues.has_prompt_of("s2", TWO)
+    assert [it.line for it in queues.take_prompts("s1", ONE)] == [b"one", b"three"]
+    assert not queues.has_prompt_of("s1", ONE)
+    assert queues.next_prompt("s1").line == b"two"
+
+
+def test_the_messages_of_a_client_that_left_are_dropped(queues: MessageQueues) -> None:
+    queues.queue_prompt("s1", ONE, b"one")
+    queues.queue_prompt("s1", TWO, b"two")
+    queues.wait("s2", ONE, b"three")
+    queues.drop_client(ONE)
+    assert queues.prompts == {"s1": [ClientLine(TWO, b"two")]}
+    assert queues.waiting == []
+    assert queues.waiting_sessions == set()
+    queues.wait("s2", TWO, b"four")
+    queues.drop_client(ONE)
+    assert queues.waiting_sessions == {"s2"}
 
 
 def test_waiting_messages_are_taken_once(queues: MessageQueues) -> None:
-    queues.wait("s1", b"one")
-    queues.wait(None, b"two")
+    queues.wait("s1", ONE, b"one")
+    queues.wait(None, ONE, b"two")
     assert queues.waiting_sessions == {"s1", None}
-    assert queues.take_waiting() == [b"one", b"two"]
+    assert [it.line for it in queues.take_waiting()] == [b"one", b"two"]
     assert queues.take_waiting() == []
     assert queues.waiting_sessions == set()
 
 
 def test_a_dropped_session_leaves_nothing_behind(queues: MessageQueues) -> None:
-    queues.queue_prompt("s1", b"prompt")
+    queues.queue_prompt("s1", ONE, b"prompt")
     queues.hold("s1", b"update")
     queues.drop_session("s1")
     assert queues.prompts == {}

@@ -3,7 +3,7 @@ from msgspec import Raw
 
 from rekindle.acp import methods
 from rekindle.proxy.open_requests import OpenRequest, OpenRequests
-from rekindle.proxy.step import AGENT, Peer
+from rekindle.proxy.peers import AGENT, NO_CLIENT, Peer
 
 ONE, TWO = Peer(1), Peer(2)
 
@@ -77,7 +77,33 @@ def test_the_agent_asks_the_user_at_whichever_client(requests: OpenRequests) -> 
     requests.add(ONE, Raw(b"2"), request(AGENT, b"2", "fs/read_text_file"))
     assert requests.is_user_asked("s1")
     assert not requests.is_user_asked("s2")
-    answered = requests.answer_for_clients(methods.REQUEST_PERMISSION, "s1")
-    assert [it.id for it in answered] == [b"1"]
+    answered = requests.answer_for_clients()
+    assert [(peer, it.id) for peer, it in answered] == [(TWO, b"1"), (ONE, b"2")]
     assert not requests.is_user_asked("s1")
-    assert [it.id for it in requests.answer_for_clients()] == [b"2"]
+    assert requests.is_late(TWO, Raw(b"1"))
+
+
+def test_the_response_to_a_client_that_has_left_goes_to_no_client(requests: OpenRequests) -> None:
+    requests.add(AGENT, Raw(b"1"), request(ONE, b"1"))
+    requests.add(AGENT, Raw(b"2"), request(TWO, b"2"))
+    requests.add(AGENT, Raw(b"3"), request(ONE, b"3", session_id="s2"))
+    assert [it.id for it in requests.leave(ONE, methods.PROMPT, "s1")] == [b"1"]
+    left = requests.close(AGENT, Raw(b"1"))
+    assert left is not None
+    assert left.asked_by == NO_CLIENT
+    assert requests.is_open(methods.PROMPT, "s2")
+    assert [it.id for it in requests.leave(ONE)] == [b"3"]
+
+
+def test_a_withdrawn_request_needs_no_response(requests: OpenRequests) -> None:
+    requests.add(ONE, Raw(b"1"), request(AGENT, b"1"))
+    requests.add(TWO, Raw(b"1"), request(AGENT, b"1"))
+    requests.add(NO_CLIENT, Raw(b"1"), request(AGENT, b"1"))
+    assert requests.asked(Raw(b"1")) == [ONE, TWO]
+    requests.withdraw(TWO, b"1")
+    requests.withdraw(TWO, b"2")
+    assert requests.asked(Raw(b"1")) == [ONE]
+    assert requests.is_late(TWO, Raw(b"1"))
+    requests.drop_client(ONE)
+    assert requests.asked(Raw(b"1")) == []
+    assert [it.id for it in requests.waiting_for(NO_CLIENT)] == [b"1"]

@@ -1,4 +1,5 @@
-from rekindle.proxy.step import AgentExit, Peer, Step
+from rekindle.proxy.peers import Peer
+from rekindle.proxy.step import AgentExit, Step
 
 
 def test_two_steps_share_no_lists() -> None:

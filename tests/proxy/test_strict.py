@@ -3,7 +3,7 @@ import json
 import pytest
 
 from rekindle.acp.jsonrpc import read_envelope
-from rekindle.proxy.step import AGENT, Peer
+from rekindle.proxy.peers import AGENT, Peer
 from rekindle.proxy.strict import StrictMode, Violation
 
 CLIENT = Peer(1)

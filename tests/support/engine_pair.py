@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from playbook import CLIENT, Playbook
-from rekindle.proxy.step import AGENT, Peer
+from rekindle.proxy.peers import AGENT, Peer
 
 Json = dict[str, Any]
 

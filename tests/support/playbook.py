@@ -5,6 +5,7 @@ A script has the messages of both peers, and the effects of each:
     -- a comment
     c> LINE         the client sends a line        a> LINE     the agent sends a line
     c+ LINE         … in the same read as the line before      a+ LINE
+    c2> LINE        another client sends a line    <c2 LINE    a line to that client
     wait SECONDS    time passes
     silent          the agent closes its output
     ended CODE|SIGNAL STDERR TAIL    the agent exits
@@ -29,7 +30,8 @@ A script has the messages of both peers, and the effects of each:
     broken REASON            the agent cannot be started again, for this reason
     lost                     the store fails              found    it works again
     killed          all processes are killed, and Rekindle is started again
-    left            the client closes its connection: effects are shown
+    left [CLIENT]   a client closes its connection: effects are shown
+    comes CLIENT VERSION [CAPABILITIES]    another client connects and sends `initialize`
 
     #  …            a recorded change, and `# sync` where it must reach the disk
     *  …            another effect
@@ -71,7 +73,8 @@ from rekindle.model import (
 from rekindle.proxy.connection_state import AgentChoice, EngineSettings
 from rekindle.proxy.engine import Engine
 from rekindle.proxy.flow import ExtendSession, QueryFailed, StartAgent, WriteChanges
-from rekindle.proxy.step import AGENT, AgentExit, Peer, Step
+from rekindle.proxy.peers import AGENT, Peer
+from rekindle.proxy.step import AgentExit, Step
 from rekindle.runtime.query_handler import QueryHandler
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
@@ -115,6 +118,7 @@ class Playbook:
         self.client_capabilities: dict[str, Any] = {}
         self.wake_us: int | None = None
         self.out: list[str] = []
+        self.clients: dict[str, Peer] = {}
         self.reports: list[str] = []
         self.start()
 
@@ -131,6 +135,7 @@ class Playbook:
             agent_name="first" if "agents" in self.flags else "",
         )
         self.engine = Engine(settings)
+        self.clients = {"c": self.engine.add_client()}
         self.holder = LeaseHolder(token=f"t{self.starts}", pid=self.starts, machine="here")
         self.query_handler = QueryHandler(
             self.record,  # type: ignore[arg-type]
@@ -154,26 +159,41 @@ class Playbook:
 
     def play(self, script: str) -> str:
         """Return the script with the effects that the engine has now."""
-        read: tuple[Peer, list[str]] | None = None
+        read: tuple[str, list[str]] | None = None
         for line in [*script.splitlines(), ""]:
             mark, _, rest = line.partition(" ")
-            if read and mark == ("c+" if read[0] == CLIENT else "a+"):
+            if read and mark == f"{read[0]}+":
                 read[1].append(rest)
                 self.out.append(line)
                 continue
             if read:
-                self.receive(*read)
+                self.receive(self.peer(read[0]), read[1])
                 read = None
-            if mark in {"c>", "a>"}:
-                read = (PEERS[mark[0]], [rest])
+            if mark.endswith(">") and mark[:-1] in {"a", *self.clients}:
+                read = (mark[:-1], [rest])
                 self.out.append(line)
-            elif mark in {"#", "*", "<a", "<c", "!"}:
+            elif mark in {"#", "*", "!"} or mark.startswith("<"):
                 continue
             else:
                 self.out.append(line)
                 if line and mark != "--":
                     getattr(self, f"do_{mark}")(rest)
         return "\n".join(self.out[:-1]) + "\n"
+
+    def peer(self, name: str) -> Peer:
+        """Return the peer with a name of the script."""
+        return AGENT if name == "a" else self.clients[name]
+
+    def do_comes(self, words: str) -> None:
+        name, version, *capabilities = words.split()
+        self.clients[name] = self.engine.add_client()
+        params: Any = {"protocolVersion": int(version)}
+        if capabilities:
+            params["clientCapabilities"] = json.loads("".join(capabilities))
+        kept = len(self.out)
+        request = {"id": 0, "method": "initialize", "params": params}
+        self.receive(self.clients[name], [json.dumps(request)])
+        del self.out[kept:]
 
     def do_with(self, flags: str) -> None:
         self.flags |= set(flags.split())
@@ -301,9 +321,12 @@ class Playbook:
         self.record.store.release_leases(self.holder)
         self.start()
 
-    def do_left(self, _: str) -> None:
+    def do_left(self, name: str) -> None:
         self.now += 1
-        self.run_step(self.engine.remove_client(CLIENT, self.now), [])
+        name = name or "c"
+        self.run_step(self.engine.remove_client(self.clients.pop(name), self.now), [])
+        if name == "c":
+            self.clients["c"] = self.engine.add_client()
 
     def do_wait(self, seconds: str) -> None:
         self.now += int(float(seconds) * 1e6)
@@ -339,6 +362,7 @@ class Playbook:
         """Let the engine receive the lines of one read."""
         self.now += 1
         received = [line.encode() for line in lines]
+        peer = self.clients["c"] if peer == CLIENT else peer
         step = self.engine.receive(peer, b"\n".join(received), self.now)
         self.run_step(step, received)
 
@@ -360,10 +384,12 @@ class Playbook:
         self.out += [f"#  {line}" for line in lines]
         if step.sync:
             self.out.append("#  sync")
-        for mark, sent in (("<a", step.to_agent), ("<c", step.to_clients.get(CLIENT, []))):
+        assert set(step.to_clients) <= set(self.clients.values())
+        to_clients = [(it, step.to_clients.get(peer, [])) for it, peer in self.clients.items()]
+        for name, sent in (("a", step.to_agent), *to_clients):
             for line in (line for lines in sent for line in lines.split(b"\n")):
-                self.out.append(f"{mark} {line.decode()}")
-                self.on_sent(PEERS[mark[1]], line)
+                self.out.append(f"<{name} {line.decode()}")
+                self.on_sent(self.peer(name), line)
         self.out += [f"!  {it.text}" + f": {it.quote}" * bool(it.quote) for it in step.reports]
         self.reports += [it.text for it in step.reports]
         self.wake_us = step.wake_us

@@ -6,10 +6,9 @@ It validates the lines that the engine wrote or changed, not those that it forwa
 import json
 from typing import Any
 
-from playbook import Playbook
-from rekindle.model import Side
+from playbook import CLIENT, Playbook
 from rekindle.proxy.journal import side_of
-from rekindle.proxy.step import Peer
+from rekindle.proxy.peers import Peer
 from schema import ConnectionValidator
 
 
@@ -24,20 +23,27 @@ class ValidatedPlaybook(Playbook):
     def start(self) -> None:
         """Start with new connections."""
         super().start()
-        self.validators = {side: ConnectionValidator() for side in Side}
-        for validator in self.validators.values():
-            validator.kinds = self.unknown_kinds  # the engine may forward and replay them
+        self.validators: dict[Peer, ConnectionValidator] = {}
         self.received: set[bytes] = set()
+
+    def validator(self, peer: Peer) -> ConnectionValidator:
+        """Return the validator of the connection with a peer."""
+        if peer not in self.validators:
+            self.validators[peer] = ConnectionValidator()
+            # The engine may forward and replay them.
+            self.validators[peer].kinds = self.unknown_kinds
+        return self.validators[peer]
 
     def receive(self, peer: Peer, lines: list[str]) -> None:
         """Let the engine receive the lines of one read, completed with `complete`."""
         side = side_of(peer)
+        own = self.clients["c"] if peer == CLIENT else peer
         whole = [complete(line) for line in lines]
         for line in whole:
             self.received.add(line.encode())
             for message in messages(line):
                 self.received.add(json.dumps(message).encode())
-                self.validators[side].observe(side, message)
+                self.validator(own).observe(side, message)
         super().receive(peer, whole)
 
     def on_sent(self, to: Peer, line: bytes) -> None:
@@ -47,9 +53,9 @@ class ValidatedPlaybook(Playbook):
         side = side_of(to)
         for message in messages(line.decode()):
             if line in self.received:
-                self.validators[side].observe(side.peer, message)
+                self.validator(to).observe(side.peer, message)
             else:
-                wrong = self.validators[side].problems(side.peer, message)
+                wrong = self.validator(to).problems(side.peer, message)
                 self.problems += [f"{it} in {line.decode()}" for it in wrong]
 
 

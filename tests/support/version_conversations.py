@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from playbook import CLIENT, Playbook
 from rekindle.acp.jsonrpc import update_line
-from rekindle.proxy.step import AGENT
+from rekindle.proxy.peers import AGENT
 
 Json = dict[str, Any]
 

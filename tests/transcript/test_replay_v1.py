@@ -9,7 +9,7 @@ from playbook import CLIENT, Playbook
 from rekindle.acp.jsonrpc import update_line
 from rekindle.jsonvalue import encode
 from rekindle.model import Entry, Kind, Opened, Side
-from rekindle.proxy.step import AGENT
+from rekindle.proxy.peers import AGENT
 from rekindle.transcript.model import (
     HandoverReason,
     handover_meta,

@@ -9,6 +9,7 @@ from rekindle.acp.translate.config import config_id
 from rekindle.jsonvalue import Json, as_array, as_object, decode_object, encode
 from rekindle.proxy.connection_state import AgentChoice, ConnectionState
 from rekindle.proxy.flow import ClientRequest
+from rekindle.proxy.peers import ClientConnection
 
 OPTION_ID = "rekindle_agent"
 _CATEGORY = "agent"
@@ -32,7 +33,7 @@ def find_choice(conn: ConnectionState, name: object) -> AgentChoice | None:
     return next((it for it in conn.settings.agents if it.name == name), None)
 
 
-def with_agent_option(conn: ConnectionState, line: bytes) -> bytes:
+def with_agent_option(conn: ConnectionState, client: ClientConnection, line: bytes) -> bytes:
     """Return a line for the client, with the option at the end of its list of options, if any."""
     message = decode_object(line) if _OPTIONS in line else None
     if message is None:
@@ -41,7 +42,7 @@ def with_agent_option(conn: ConnectionState, line: bytes) -> bytes:
         options = as_object(part).get("configOptions")
         if isinstance(options, list):
             own = [it for it in as_array(as_object(part)["configOptions"]) if not _is_own(it)]
-            as_object(part)["configOptions"] = [*own, _option(conn)]
+            as_object(part)["configOptions"] = [*own, _option(conn, client)]
             return encode(message)
     return line
 
@@ -50,9 +51,9 @@ def _is_own(option: object) -> bool:
     return config_id(as_object(option)) == OPTION_ID
 
 
-def _option(conn: ConnectionState) -> Json:
+def _option(conn: ConnectionState, client: ClientConnection) -> Json:
     return {
-        "configId" if conn.client.protocol > 1 else "id": OPTION_ID,
+        "configId" if client.protocol > 1 else "id": OPTION_ID,
         "name": "Agent",
         "description": "Another agent continues all open sessions with their next prompts",
         "category": _CATEGORY,

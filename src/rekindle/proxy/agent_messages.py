@@ -1,6 +1,7 @@
-"""Messages of the agent: continue a flow, discard, hold, or forward to the client."""
+"""Messages of the agent: continue a flow, discard, hold, or forward to the clients."""
 
 from msgspec import UNSET, Raw
+from msgspec.structs import replace
 
 from rekindle.acp import methods, update_kinds
 from rekindle.acp.jsonrpc import (
@@ -9,11 +10,11 @@ from rekindle.acp.jsonrpc import (
     error_response,
     read_envelope,
     response,
-    update_line,
 )
 from rekindle.acp.rewrite import MESSAGE_ID, with_id, with_session_id, with_suffixed_ids
+from rekindle.acp.translate.config import MODE
 from rekindle.acp.translate.endings import ending_to_v1
-from rekindle.jsonvalue import as_object, as_str, decode_object, encode, without
+from rekindle.jsonvalue import Json, as_object, as_str, decode_object, encode, without
 from rekindle.model import UNKNOWN_TO_AGENT, AgentObserved, AgentTrait, Opened
 from rekindle.proxy.chunk_fast_path import ChunkFastPath
 from rekindle.proxy.flow_scheduler import FlowScheduler
@@ -21,33 +22,38 @@ from rekindle.proxy.journal import update_in
 from rekindle.proxy.leak_guard import HeldUpdate, LeakGuard
 from rekindle.proxy.live_session import LiveSession, UpdatePolicy
 from rekindle.proxy.open_requests import OpenRequest
-from rekindle.proxy.outbox import Outbox
-from rekindle.proxy.step import AGENT, UserReport
+from rekindle.proxy.outbox import RUNNING, Outbox
+from rekindle.proxy.peers import AGENT, NO_CLIENT, ClientConnection, Peer
+from rekindle.proxy.permissions import CANCELLED, PermissionRequests
+from rekindle.proxy.step import UserReport
 from rekindle.proxy.subagent_updates import SubagentUpdates
 from rekindle.proxy.subagents import LiveSubagent, is_announcement
 from rekindle.proxy.translation import (
     TranslatedUpdate,
-    permission_for_client,
     response_for_client,
-    update_for_client,
+    translate_permission,
+    translate_update,
 )
 from rekindle.transcript.preface import is_preface_title
 from rekindle.transcript.titles import is_placeholder
 
-CANCELLED = {"outcome": {"outcome": "cancelled"}}
-"""The result of a permission request that no user will answer."""
-
 _LEAK = (
     "the agent sends copies of updates under the id of another session; Rekindle drops the copies"
 )
-_REQUIRES_ACTION = {"sessionUpdate": "state_update", "state": "requires_action"}
 
 
 class AgentMessages:
-    """The direction from the agent to the client."""
+    """The direction from the agent to the clients."""
 
-    def __init__(self, outbox: Outbox, scheduler: FlowScheduler, leaks: LeakGuard) -> None:
+    def __init__(
+        self,
+        outbox: Outbox,
+        scheduler: FlowScheduler,
+        leaks: LeakGuard,
+        permissions: PermissionRequests,
+    ) -> None:
         self._outbox = outbox
+        self._permissions = permissions
         self._conn = outbox.conn
         self._journal = outbox.journal
         self._scheduler = scheduler
@@ -75,20 +81,26 @@ class AgentMessages:
             self._receive_message(line, envelope)
         else:
             self._journal.unparsable(line)
-            outbox.send_to_client(line)
+            outbox.send_to_primary(line)
 
     def receive_chunks(self, lines: bytes) -> bool:
         """Process lines that are further chunks of the last message; return whether they are."""
-        forwarded = self._journal.forward_chunks(lines)
-        if forwarded is None:
+        chunks = self._journal.record_chunks(lines)
+        if chunks is None:
             return False
-        if forwarded:
-            self._outbox.send_to_client(forwarded)
-        sessions = self._conn.sessions
-        if sessions.are_several:
-            live = sessions.get(self._journal.fast_path_session)
-            if live is not None and self._conn.has_turn(live.id):
-                self._leaks.note_original(live.agent_id, lines)
+        conn, send = self._conn, self._outbox.send
+        live = conn.live(self._journal.fast_path_session)
+        if live is None:
+            self._outbox.send_to_primary(chunks.recorded)
+            return True
+        protocol = conn.agent.capabilities.protocol
+        for client in conn.audience(live):
+            is_same = client.protocol == protocol
+            shown = chunks.recorded if is_same else chunks.translated(lines)
+            if shown:
+                send(client.peer, shown)
+        if conn.sessions.are_several and conn.has_turn(live.id):
+            self._leaks.note_original(live.agent_id, lines)
         return True
 
     # -- updates ---------------------------------------------------------------------------
@@ -104,15 +116,18 @@ class AgentMessages:
         elif (subagent := conn.subagents.get_by_agent_id(agent_id)) is not None:
             self._receive_subagent_update(subagent, kind, line)
         elif agent_id is None:
-            self._outbox.send_to_client(line)
+            self._outbox.send_to_primary(line)
         elif conn.unnamed_sessions and conn.queues.hold_early(agent_id, line):
             pass  # It may belong to the session that the agent is creating.
         elif not conn.sessions.is_abandoned(agent_id):
             # No client has opened this session. It may be a sub-agent's that was not announced.
             self._journal.update(agent_id, kind, line, line)
-            if not conn.is_translating:
+            primary = conn.clients.get(conn.primary)
+            if primary is not None and not conn.translates_for(primary):
                 # Lost otherwise: a translation needs a session that the client knows.
-                self._outbox.send_to_client(line)
+                self._outbox.send_to_primary(line)
+            else:
+                self._journal.fast_path = None
 
     def _receive_session_update(self, live: LiveSession, kind: str, line: bytes) -> None:
         is_history = not update_kinds.is_state(kind)
@@ -152,10 +167,7 @@ class AgentMessages:
             self._send_notice(live)
         if kind == update_kinds.STATE_UPDATE and _is_idle(seen):
             self._outbox.announce_title(live)
-        if self._conn.is_translating:
-            self._translate_update(live, kind, seen, line)
-        else:
-            self._forward_update(live, kind, seen, line)
+        self._forward_update(live, kind, seen, line)
         if kind == update_kinds.STATE_UPDATE:
             self._state_changed(live, seen)
         elif is_announcement(kind):
@@ -168,13 +180,7 @@ class AgentMessages:
             return
         live = subagent.live
         seen = self._with_client_ids(live, line, kind)
-        if not self._conn.is_translating:
-            self._forward_update(live, kind, seen, line)
-        elif self._conn.client.takes_subagents:
-            self._translate_update(live, kind, seen, line)
-        else:
-            self._journal.update(live.id, kind, seen, seen)
-            self._journal.fast_path = None
+        self._forward_update(live, kind, seen, line)
         if kind == update_kinds.STATE_UPDATE:
             self._subagents.state_changed(subagent, update_in(seen))
         elif announced is not None:
@@ -183,7 +189,7 @@ class AgentMessages:
     def _send_notice(self, live: LiveSession | None) -> None:
         """Send the notice of a handover, if one waits for the agent to echo the prompt."""
         if live is not None and live.handover.notice is not None:
-            self._outbox.send_to_client(live.handover.notice)
+            self._outbox.send_to_session(live, live.handover.notice)
             live.handover.notice = None
 
     # -- updates under the id of a wrong session -------------------------------------------
@@ -274,50 +280,76 @@ class AgentMessages:
         return with_suffixed_ids(line, suffixed.taken, suffixed.suffix) if suffixed.taken else line
 
     def _forward_update(self, live: LiveSession, kind: str, seen: bytes, line: bytes) -> None:
-        """Record an update and send it to a client of the agent's version."""
-        may_be_sent = self._journal.update(live.id, kind, seen, line)
-        if live.suffixed.taken and MESSAGE_ID in line:
-            # The next line may have an id that needs the suffix.
-            self._journal.fast_path = None
-        if live.updates.policy is UpdatePolicy.RECORD_ONLY and not update_kinds.is_state(kind):
-            self._journal.fast_path = None
-        elif may_be_sent:
-            self._outbox.send_to_client(seen)
-        elif self._conn.client.protocol > 1:
-            self._outbox.send_to_client(_with_user_blocks(live, seen))
-
-    def _translate_update(self, live: LiveSession, kind: str, seen: bytes, line: bytes) -> None:
-        """Record an update unchanged, and send it to the client in the client's version."""
+        """Record an update, and send it to the clients of the session, each in its version."""
         journal = self._journal
         if journal.record_echo(live.id, kind, seen):
-            # The client knows its own prompt.
+            self._forward_echo(live, seen)
             return
-        translated = update_for_client(self._conn, live, update_in(seen))
-        if translated.named is not None:
-            journal.named_message(live.id, translated.named.kind, translated.named.message_id)
-        journal.update(live.id, kind, seen, seen)
-        journal.fast_path = None
-        if live.updates.policy is UpdatePolicy.RECORD_ONLY and not update_kinds.is_state(kind):
+        translated: TranslatedUpdate | None = None
+        if self._has_other_version(live):
+            translated = translate_update(self._conn, live, update_in(seen))
+            if translated.named is not None:
+                journal.named_message(live.id, translated.named.kind, translated.named.message_id)
+        journal.update(live.id, kind, seen, line)
+        is_hidden = live.updates.policy is UpdatePolicy.RECORD_ONLY
+        if is_hidden and not update_kinds.is_state(kind):
+            journal.fast_path = None
             return
-        for update in translated.updates:
-            self._outbox.send_to_client(update_line(live.id, update))
-        fast_path = self._fast_path_after(live, kind, seen, line, translated)
+        self._outbox.broadcast(live, seen, translated.updates if translated is not None else ())
+        if translated is not None:
+            to_v1 = live.translators.to_v1
+            fast_path = self._fast_path_after(live, kind, seen, line, translated)
+            listener = None if to_v1 is None else to_v1.note_passed
+            journal.continue_with(fast_path, live.id, listener)
         if live.suffixed.taken and MESSAGE_ID in line:
-            fast_path = None
-        journal.continue_with(fast_path, live.id, live.to_v1.note_passed if live.to_v1 else None)
+            # The next line may have an id that needs the suffix.
+            journal.fast_path = None
+
+    def _has_other_version(self, live: LiveSession) -> bool:
+        """Return whether a client of the session needs translations, or needed them in this turn.
+
+        The translator gives ids to messages, and all messages of a turn need one if some have it.
+        """
+        if live.translators.are_in_use:
+            return True
+        protocol = self._conn.agent.capabilities.protocol
+        return any(it.protocol != protocol for it in self._conn.audience(live))
+
+    def _forward_echo(self, live: LiveSession, seen: bytes) -> None:
+        """Send the echo of a prompt to the clients that do not know the prompt.
+
+        The client that prompted receives it only if it uses the agent's version: the others know
+        the prompt already, or need its text. A handover in it is left out.
+        """
+        conn, outbox = self._conn, self._outbox
+        is_hidden = self._journal.is_echo_hidden(live.id)
+        prompter = conn.clients.get(live.turn.prompter)
+        if conn.agent.capabilities.protocol == 1:
+            # The other clients have received the prompt when it was sent.
+            if prompter is not None and not conn.translates_for(prompter) and not is_hidden:
+                outbox.send(prompter.peer, seen)
+            return
+        shown = _with_user_blocks(live, seen) if is_hidden else seen
+        translated = TranslatedUpdate()
+        if self._has_other_version(live):
+            translated = translate_update(conn, live, update_in(shown))
+        is_v1 = prompter is not None and prompter.protocol == 1
+        outbox.broadcast(
+            live, shown, translated.updates, but=live.turn.prompter if is_v1 else NO_CLIENT
+        )
 
     def _fast_path_after(
         self, live: LiveSession, kind: str, seen: bytes, line: bytes, translated: TranslatedUpdate
     ) -> ChunkFastPath | None:
         """Return the fast path for further chunks of the same message, if any."""
-        is_v2_client = self._conn.client.protocol > 1
+        is_v1_agent = self._conn.agent.capabilities.protocol == 1
         if update_kinds.is_agent_chunk(kind) and translated.is_same:
             # Further chunks need only the message id that this one received.
-            needs_ids = is_v2_client and translated.message_id is None
+            needs_ids = is_v1_agent and translated.message_id is None
             return ChunkFastPath.after(
                 seen, live.id, kind, line, translated.message_id, must_have_ids=needs_ids
             )
-        if update_kinds.is_terminal_output(kind) and not is_v2_client:
+        if update_kinds.is_terminal_output(kind) and not is_v1_agent:
             return ChunkFastPath.after(seen, live.id, kind, line, is_hidden=True)
         return None
 
@@ -326,8 +358,7 @@ class AgentMessages:
         state = update_in(line)
         if live.turn.state_changed(is_idle=_is_idle(line), has_stop_reason="stopReason" in state):
             live.handover.turn_ended()
-            if self._conn.client.protocol == 1:
-                self._outbox.end_turn(live.id, ending_to_v1(state))
+            self._outbox.turn_ended(live, ending_to_v1(state), is_reported=True)
             self.ended_sessions.append(live.id)
 
     # -- requests and notifications --------------------------------------------------------
@@ -347,8 +378,22 @@ class AgentMessages:
             return
         if envelope.method == methods.CANCEL_REQUEST and self._conn.agent.generation:
             line = self._with_unique_request_id(line)
-        self._journal.message(AGENT, self._conn.client.peer, line, envelope)
-        self._outbox.send_to_client(line)
+        self._journal.agent_message(line, envelope)
+        self._forward_notification(line, envelope)
+
+    def _forward_notification(self, line: bytes, envelope: Envelope) -> None:
+        """Send a notification to the clients that it concerns."""
+        conn, outbox = self._conn, self._outbox
+        if envelope.method == methods.CANCEL_REQUEST:
+            named = as_object((decode_object(line) or {}).get("params")).get("requestId")
+            for client in conn.requests.asked(Raw(encode(named))) or [conn.primary]:
+                outbox.send(client, line)
+            return
+        live = conn.live(envelope.session_id)
+        if live is not None:
+            outbox.send_to_session(live, line)
+        else:
+            outbox.send_to_primary(line)
 
     def _with_unique_request_id(self, line: bytes) -> bytes:
         """Return a `$/cancel_request` with the id under which the client received the request."""
@@ -375,9 +420,20 @@ class AgentMessages:
         if method == methods.REQUEST_PERMISSION and is_gone:
             outbox.send_to_agent(response(request_id, CANCELLED))
             return
-        if conn.client.protocol > 1 and method.startswith(("fs/", "terminal/")):
+        root = live if subagent is None else subagent.root
+        client = self._answering_client(method, root)
+        answering = conn.clients.get(client)
+        is_refused = answering is None or (
             # Version 2 clients offer neither files nor terminals.
-            text = f"this client does not support {method}"
+            answering.protocol > 1 and method.startswith(("fs/", "terminal/"))
+        )
+        must_ask = root is not None and method == methods.REQUEST_PERMISSION
+        if is_refused and not must_ask:
+            text = (
+                f"the client that could answer {method} has left"
+                if answering is None
+                else f"this client does not support {method}"
+            )
             outbox.send_to_agent(error_response(request_id, METHOD_NOT_FOUND, text))
             return
         if method in methods.ASKS_USER:
@@ -387,18 +443,32 @@ class AgentMessages:
             # A late answer to an earlier process must not count as an answer to this one.
             sent_id = self._unique_id(request_id)
             line = with_id(line, sent_id)
-        client = conn.client.peer
-        self._journal.request(AGENT, client, sent_id, envelope, line, own_id=request_id)
-        if conn.is_translating and method == methods.REQUEST_PERMISSION:
-            own = live if subagent is None else subagent.live
-            line = permission_for_client(conn, own, line)
-        if subagent is not None and conn.is_translating and not conn.client.takes_subagents:
-            # The user must be asked, and the client knows only the session that it has opened.
-            line = with_session_id(line, subagent.id, subagent.root.id)
-        needs_state = conn.is_translating and conn.client.protocol > 1
-        if live is not None and needs_state and method in methods.ASKS_USER:
-            outbox.send_to_client(update_line(live.id, _REQUIRES_ACTION))
-        outbox.send_to_client(line)
+        request = self._journal.request(AGENT, sent_id, envelope, line, own_id=request_id)
+        if method == methods.REQUEST_PERMISSION and root is not None:
+            self._permissions.ask(root, replace(request, line=line))
+            return
+        conn.requests.add(client, sent_id, request)
+        is_translated = answering is not None and conn.translates_for(answering)
+        if method == methods.REQUEST_PERMISSION and is_translated:
+            line = translate_permission(conn, None, line)
+        if live is not None and method in methods.ASKS_USER:
+            self._permissions.report_state(live, is_waiting=True)
+        outbox.send(client, line)
+
+    def _answering_client(self, method: str, root: LiveSession | None) -> Peer:
+        """Return the client that answers a request of the agent.
+
+        Files and terminals are those of the client whose capabilities the agent knows. The client
+        that prompted is asked for other input, and the one that supplied MCP servers serves them.
+        """
+        conn = self._conn
+        if root is None or method.startswith(("fs/", "terminal/")):
+            return conn.primary
+        wanted = root.setup.client if method.startswith("mcp/") else root.turn.prompter
+        if wanted in root.clients or method.startswith("mcp/"):
+            return wanted
+        acting = (peer for peer, it in root.clients.items() if not it.is_observer)
+        return next(acting, NO_CLIENT)
 
     # -- responses -------------------------------------------------------------------------
 
@@ -407,7 +477,7 @@ class AgentMessages:
         request = conn.requests.find(AGENT, request_id)
         if request is None:
             if not conn.requests.is_late(AGENT, request_id):
-                self._outbox.send_to_client(line)
+                self._outbox.send_to_primary(line)
             return
         live = conn.sessions.get(request.session_id)
         if live is not None and live.suffixed.taken:
@@ -415,16 +485,56 @@ class AgentMessages:
         session_id = request.session_id if request.method == methods.PROMPT else None
         if session_id is not None and live is not None:
             self._prompt_answered(live, is_error=envelope.is_error)
+        client = conn.clients.get(request.asked_by)
+        if request.id != request.sent_id and (client is None or not conn.translates_for(client)):
+            line = with_id(line, Raw(request.id))
         self._journal.response(AGENT, request_id, envelope, line)
         if session_id is not None and live is not None and envelope.is_error:
             self._unbind_without_history(live, request)
-        if conn.is_translating:
-            self._translate_response(live, request, line)
-        else:
-            self._outbox.send_to_client(line)
-        if session_id is not None:
-            self._prompt_settled(live, request.sent_id)
-            self.ended_sessions.append(session_id)
+        if session_id is None:
+            self._forward_response(client, live, request, line)
+            return
+        self._forward_ending(live, request, line)
+        self._prompt_settled(live, request.sent_id)
+        self.ended_sessions.append(session_id)
+
+    def _forward_response(
+        self,
+        client: ClientConnection | None,
+        live: LiveSession | None,
+        request: OpenRequest,
+        line: bytes,
+    ) -> None:
+        """Send a response to the client that asked, and a changed setting to the others."""
+        conn = self._conn
+        if client is not None:
+            if conn.translates_for(client):
+                shown = response_for_client(conn, client, live, request.method, line)
+            else:
+                shown = line
+            self._outbox.send(client.peer, shown)
+        update = _changed_setting(request, line) if live is not None else None
+        if live is not None and update is not None:
+            self._outbox.send_update(live, update, but=request.asked_by)
+
+    def _forward_ending(self, live: LiveSession | None, request: OpenRequest, line: bytes) -> None:
+        """Send the response to a prompt to the client that asked, and inform the others."""
+        message = decode_object(line) or {}
+        is_ending = message.get("error") is not None
+        if self._conn.agent.capabilities.protocol == 1 or is_ending:
+            self._outbox.prompt_ended(live, request.asked_by, message, line)
+            return
+        # A version 2 agent only acknowledges a prompt; its turn ends with a state.
+        client = self._conn.clients.get(request.asked_by)
+        if client is not None and not self._conn.translates_for(client):
+            self._outbox.send(client.peer, line)
+        message_id = as_object(message.get("result")).get("messageId")
+        if live is not None and len(live.clients) > 1 and message_id is not None:
+            # The agent may send it again, and later than its first update of the turn.
+            prompt = {"sessionUpdate": "user_message", "messageId": message_id}
+            content = {"content": request.params["prompt"]}
+            self._outbox.send_update(live, {**prompt, **content}, but=request.asked_by)
+            self._outbox.report_turn(live, RUNNING, but=request.asked_by, to_v2=False)
 
     def _prompt_answered(self, live: LiveSession, *, is_error: bool) -> None:
         """Note the response to a prompt. If it ends the turn, the title goes before it."""
@@ -452,18 +562,21 @@ class AgentMessages:
         if live is not None and not live.turn.is_working:
             live.handover.prompt_ended(prompt_id)
 
-    def _translate_response(
-        self, live: LiveSession | None, request: OpenRequest, line: bytes
-    ) -> None:
-        conn = self._conn
-        if request.method != methods.PROMPT or request.session_id is None:
-            translated = response_for_client(conn, live, request.method, line)
-            self._outbox.send_to_client(translated)
-            return
-        message = decode_object(line) or {}
-        if conn.client.protocol > 1 or message.get("error") is not None:
-            # A version 2 agent only acknowledges a prompt; its turn ends with a state.
-            self._outbox.end_turn(request.session_id, message)
+
+def _changed_setting(request: OpenRequest, line: bytes) -> Json | None:
+    """Return the update for clients that have not asked for a change of a setting."""
+    if request.method not in methods.SETS_CONFIG:
+        return None
+    message = decode_object(line) or {}
+    if message.get("error") is not None:
+        return None
+    options = as_object(message.get("result")).get("configOptions")
+    if isinstance(options, list):
+        return {"sessionUpdate": "config_option_update", "configOptions": options}
+    mode = as_str(request.params.get("modeId"))
+    if mode is None and request.params.get("configId") == MODE:
+        mode = as_str(request.params.get("value"))
+    return None if mode is None else {"sessionUpdate": "current_mode_update", "currentModeId": mode}
 
 
 def _follows_prompt(kind: str, line: bytes) -> bool:

@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw, Struct
 
 from rekindle.acp.jsonrpc import INVALID_REQUEST, error_response, read_envelope, request_key
 from rekindle.jsonvalue import encode
-from rekindle.proxy.step import Peer
+from rekindle.proxy.peers import Peer
 
 
 class TakenApart(Struct, frozen=True):

@@ -90,8 +90,8 @@ class ChunkFastPath:
         """Return chunks as they are recorded."""
         return self._with_head(self._recorded, lines)
 
-    def as_sent(self, lines: bytes) -> bytes:
-        """Return chunks as the client receives them; b"" if it receives none."""
+    def as_translated(self, lines: bytes) -> bytes:
+        """Return chunks as clients of the other version receive them; b"" if they receive none."""
         return b"" if self._forwarded is None else self._with_head(self._forwarded, lines)
 
     def _with_head(self, head: bytes, lines: bytes) -> bytes:

@@ -16,7 +16,9 @@ from rekindle.model import AgentIdentity, subagent_record_id
 from rekindle.proxy.live_session import InvalidTransition, LiveSession, LiveSessions
 from rekindle.proxy.message_queues import MessageQueues
 from rekindle.proxy.open_requests import OpenRequests
-from rekindle.proxy.step import AgentExit, Peer
+from rekindle.proxy.peers import FIRST_CLIENT, ClientConnection, Peer
+from rekindle.proxy.session_clients import Attachment
+from rekindle.proxy.step import AgentExit
 from rekindle.proxy.subagents import Subagents
 from rekindle.transcript.handover import BUDGET
 from rekindle.transcript.model import TranscriptTurn
@@ -139,6 +141,8 @@ class AgentState(Struct, kw_only=True):
     """The number of exits and failed starts since a turn last ended."""
     initialize_params: list[dict[str, Any]] = []
     """The params of `initialize`, one for each protocol version, the accepted one first."""
+    initialize_result: dict[str, Any] = {}
+    """The last successful response to `initialize`."""
     last_exit: AgentExit | None = None
     chosen: str = ""
     """The name of the agent, if clients can choose it."""
@@ -152,11 +156,11 @@ class AgentState(Struct, kw_only=True):
             raise InvalidTransition(self.phase, event)
         self.phase = phases[self.phase]
 
-    def initialize_succeeded(self, capabilities: Capabilities) -> None:
-        """Store the capabilities from the response to `initialize`."""
+    def initialize_succeeded(self, capabilities: Capabilities, result: dict[str, Any]) -> None:
+        """Store the response to `initialize`, and the capabilities in it."""
         self.advance("initialized")
         self.was_ready = True
-        self.capabilities = capabilities
+        self.capabilities, self.initialize_result = capabilities, result
         self.identity = AgentIdentity(
             name=capabilities.name,
             version=capabilities.version,
@@ -216,26 +220,15 @@ class AgentState(Struct, kw_only=True):
 _USABLE = frozenset({_P.UNINITIALIZED, _P.INITIALIZING, _P.READY, _P.SILENT})
 
 
-class ClientConnection(Struct, kw_only=True):
-    """One client: its peer number, the protocol version it uses, and its capabilities."""
-
-    peer: Peer
-    protocol: int = 1
-    takes_booleans: bool = False
-    """Whether a version 1 client can show boolean config options."""
-    takes_subagents: bool = False
-    """Whether it knows sub-agents: every version 2 client does."""
-    wants_seq: bool = False
-    """Whether a version 2 client wants the position in the record after each turn."""
-
-
 class ConnectionState(Struct, kw_only=True):
     """The state that all parts of one engine share."""
 
     settings: EngineSettings
     agent: AgentState
-    client: ClientConnection
-    """The only client connection, so far."""
+    clients: dict[Peer, ClientConnection] = {}
+    """The connected clients."""
+    primary: Peer = FIRST_CLIENT
+    """The client whose capabilities the agent knows: files and terminals are this client's."""
     sessions: LiveSessions = field(default_factory=LiveSessions)
     subagents: Subagents = field(default_factory=Subagents)
     requests: OpenRequests = field(default_factory=OpenRequests)
@@ -245,10 +238,31 @@ class ConnectionState(Struct, kw_only=True):
     at_us: int = 0
     """The time of the present event."""
 
-    @property
-    def is_translating(self) -> bool:
-        """Whether the client and the agent use different protocol versions."""
-        return self.client.protocol != self.agent.capabilities.protocol
+    def translates_for(self, client: ClientConnection) -> bool:
+        """Return whether a client and the agent use different protocol versions."""
+        return client.protocol != self.agent.capabilities.protocol
+
+    def opened_by(self, client: ClientConnection, session_id: str | None) -> LiveSession | None:
+        """Return the session with the client's id, if this client has it open."""
+        live = self.sessions.get_open(session_id)
+        return live if live is not None and client.peer in live.clients else None
+
+    def attach(self, client: Peer, live: LiveSession, attachment: Attachment) -> None:
+        """Let a client have a session open, unless the client has left meanwhile."""
+        live.is_closed = False
+        if client in self.clients:
+            live.clients[client] = attachment
+
+    def audience(self, live: LiveSession) -> list[ClientConnection]:
+        """Return the clients that receive the live updates of a session.
+
+        It may be a sub-agent's. A client that needs translations receives those of sub-agents only
+        if it knows sub-agents.
+        """
+        found = [self.clients[peer] for peer, it in live.clients.items() if not it.is_joining]
+        if self.subagents and self.sessions.get(live.id) is not live:
+            return [it for it in found if it.takes_subagents or not self.translates_for(it)]
+        return found
 
     def has_turn(self, session_id: str) -> bool:
         """Return whether a turn is running in a session."""

@@ -16,6 +16,7 @@ from msgspec import Raw
 
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import (
+    INTERNAL_ERROR,
     INVALID_REQUEST,
     PARSE_ERROR,
     error_response,
@@ -26,19 +27,16 @@ from rekindle.acp.jsonrpc import (
 )
 from rekindle.model import AgentIdentity
 from rekindle.proxy.agent_choice import with_agent_option
-from rekindle.proxy.agent_messages import CANCELLED, AgentMessages
+from rekindle.proxy.agent_messages import AgentMessages
 from rekindle.proxy.batches import OpenBatches, as_array_line, take_apart
 from rekindle.proxy.client_messages import ClientMessages
-from rekindle.proxy.connection_state import (
-    AgentState,
-    ClientConnection,
-    ConnectionState,
-    EngineSettings,
-)
+from rekindle.proxy.connection_state import AgentState, ConnectionState, EngineSettings
 from rekindle.proxy.flow import (
     Action,
     AnswerOpenPrompts,
+    Broadcast,
     CancelTurn,
+    DetachClient,
     DropQueuedPrompts,
     FlushHeld,
     ForwardToAgent,
@@ -47,24 +45,22 @@ from rekindle.proxy.flow import (
     Refusal,
     ReportToUser,
     SendToClient,
+    SendToSession,
 )
 from rekindle.proxy.flow_scheduler import FlowResult, FlowScheduler, RunningFlow
 from rekindle.proxy.handlers.forget import forget_all
 from rekindle.proxy.handlers.replay_cursor import send_position
 from rekindle.proxy.journal import Journal, saved_sessions
 from rekindle.proxy.leak_guard import LeakGuard
-from rekindle.proxy.live_session import LiveSession
+from rekindle.proxy.live_session import HeldPrompt, LiveSession
 from rekindle.proxy.outbox import Outbox
-from rekindle.proxy.step import AGENT, AgentExit, Peer, Step
-
-_FIRST_CLIENT = Peer(1)
+from rekindle.proxy.peers import AGENT, LEFT_CLIENT, NO_CLIENT, ClientConnection, Peer
+from rekindle.proxy.permissions import PermissionRequests
+from rekindle.proxy.step import AgentExit, Step
 
 
 class Engine:
-    """One agent, and the clients that use it. Today an engine accepts one client.
-
-    Call it from one thread at a time.
-    """
+    """One agent, and the clients that use it. Call it from one thread at a time."""
 
     def __init__(self, settings: EngineSettings) -> None:
         self._conn = ConnectionState(
@@ -72,39 +68,78 @@ class Engine:
             agent=AgentState(
                 identity=AgentIdentity(command=settings.command), chosen=settings.agent_name
             ),
-            client=ClientConnection(peer=_FIRST_CLIENT),
         )
         self._journal = Journal(self._conn)
         self._outbox = Outbox(self._conn, self._journal)
         self._scheduler = FlowScheduler(self._outbox, self)
-        self._client = ClientMessages(self._outbox, self._scheduler)
+        self._permissions = PermissionRequests(self._outbox)
+        self._client = ClientMessages(self._outbox, self._scheduler, self._permissions)
         self._leaks = LeakGuard()
-        self._agent = AgentMessages(self._outbox, self._scheduler, self._leaks)
+        self._agent = AgentMessages(self._outbox, self._scheduler, self._leaks, self._permissions)
         self._batches = OpenBatches()
-        self._has_client = False
+        self._client_count = 0
 
     # -- events ----------------------------------------------------------------------------
 
     def add_client(self) -> Peer:
         """Return the number of a new client connection."""
-        if self._has_client:
-            raise ValueError("this engine has a client already")
-        self._has_client = True
-        return self._conn.client.peer
+        self._client_count += 1
+        peer = Peer(self._client_count)
+        self._conn.clients[peer] = ClientConnection(peer=peer)
+        return peer
 
     def remove_client(self, peer: Peer, at_us: int) -> Step:
-        """Forget the sessions that a client leaves unused. Its connection is closed."""
+        """Detach a client whose connection is closed, and forget the sessions it leaves unused."""
         self._begin(at_us)
         self._journal.fast_path = None
-        left = [live for live in self._conn.sessions.all() if not self._is_busy(live)]
+        conn = self._conn
+        client = conn.clients.pop(peer)
+        for live in conn.sessions.all():
+            if peer in live.clients:
+                self._detach(client, live)
+        self._fail_requests(peer)
+        left = [it for it in conn.sessions.all() if not it.clients and not self._is_busy(it)]
+        conn.queues.drop_client(peer)
+        self._batches.drop(peer)
         if left:
-            self._scheduler.start(forget_all(self._conn, left), peer, Raw(b"null"), None)
+            self._scheduler.start(forget_all(conn, left), client, Raw(b"null"), None)
         return self._finish()
+
+    def _detach(self, client: ClientConnection, live: LiveSession) -> list[bytes]:
+        """Let a session continue without a client. Other clients are asked in its place.
+
+        Returns the ids of the prompts whose response the client still waits for.
+        """
+        conn, peer = self._conn, client.peer
+        live.clients.pop(peer, None)
+        if live.turn.prompter == peer:
+            live.turn.prompter = LEFT_CLIENT
+        prompts = conn.requests.leave(peer, methods.PROMPT, live.id)
+        left = [it.id for it in prompts if not it.is_answered]
+        held = live.turn.held_prompt
+        if held is not None and held.client == peer:
+            live.turn.held_prompt = HeldPrompt(NO_CLIENT, held.id)
+            left.append(held.id)
+        self._permissions.client_left(live, peer)
+        return left
+
+    def _fail_requests(self, peer: Peer) -> None:
+        """Answer the requests of the agent that only a client could answer that has left."""
+        requests = self._conn.requests
+        requests.leave(peer)
+        for request in requests.waiting_for(peer):
+            text = f"the client left before it answered {request.method}"
+            line = error_response(Raw(request.id), INTERNAL_ERROR, text)
+            self._outbox.send_to_agent(line)
+        requests.drop_client(peer)
 
     def receive(self, peer: Peer, lines: bytes, at_us: int) -> Step:
         """Process the lines of one read, joined by newlines, from the agent or a client."""
         self._begin(at_us)
         if peer != AGENT:
+            if peer not in self._conn.clients:
+                # It has left, and its last lines came too late.
+                return self._finish()
             if self._leaks.held:
                 self._agent.release_held()
         elif self._journal.fast_path is not None and self._agent.receive_chunks(lines):
@@ -143,9 +178,9 @@ class Engine:
             self._agent.release_held()
         conn.agent.exit(exited)
         self._batches.drop(AGENT)
-        for request in conn.requests.answer_for_clients():
+        for client, request in conn.requests.answer_for_clients():
             params = {"requestId": Raw(request.sent_id)}
-            outbox.send_to_client(notification(methods.CANCEL_REQUEST, params))
+            outbox.send(client, notification(methods.CANCEL_REQUEST, params))
         if exited.exit_code == 0:
             self._journal.record_changes(saved_sessions(conn))
         self._agent.subagents_exited()
@@ -197,7 +232,8 @@ class Engine:
             step.wake_us = min(held_until_us, step.wake_us or held_until_us)
         if self._conn.settings.agents:
             for peer, lines in step.to_clients.items():
-                step.to_clients[peer] = [with_agent_option(self._conn, it) for it in lines]
+                client = self._conn.clients[peer]
+                step.to_clients[peer] = [with_agent_option(self._conn, client, it) for it in lines]
         if self._batches.open:
             step.to_agent = self._batches.collect(AGENT, step.to_agent)
             for peer, lines in step.to_clients.items():
@@ -235,7 +271,8 @@ class Engine:
         return True
 
     def _protocol_of(self, peer: Peer) -> int:
-        return (self._conn.agent.capabilities if peer == AGENT else self._conn.client).protocol
+        conn = self._conn
+        return (conn.agent.capabilities if peer == AGENT else conn.clients[peer]).protocol
 
     def _receive_line(self, peer: Peer, line: bytes) -> None:
         """Process one line. After a fault the line is forwarded, and the next one follows."""
@@ -243,12 +280,13 @@ class Engine:
             if peer == AGENT:
                 self._receive_from_agent(line)
             else:
-                self._client.receive(line)
+                self._client.receive(peer, line)
         except Exception as fault:  # noqa: BLE001 - a fault of ours must not end a conversation
             self._outbox.report_fault(fault)
-            if not self._conn.is_translating:
-                other = self._conn.client.peer if peer == AGENT else AGENT
-                self._outbox.send(other, line)
+            conn = self._conn
+            client = conn.clients.get(conn.primary if peer == AGENT else peer)
+            if client is not None and not conn.translates_for(client):
+                self._outbox.send(client.peer if peer == AGENT else AGENT, line)
 
     def _receive_from_agent(self, line: bytes) -> None:
         self._agent.receive(line)
@@ -260,26 +298,31 @@ class Engine:
     def _turn_ended(self, session_id: str) -> None:
         self._scheduler.continue_waiting()
         conn = self._conn
-        if conn.client.wants_seq and not conn.has_turn(session_id):
-            flow = send_position(session_id)
-            self._scheduler.start(flow, conn.client.peer, Raw(b"null"), None)
+        live = conn.sessions.get(session_id)
+        if live is None or conn.has_turn(session_id):
+            return
+        for client in conn.audience(live):
+            if client.wants_seq:
+                self._scheduler.start(send_position(session_id), client, Raw(b"null"), None)
 
     # -- flows -----------------------------------------------------------------------------
 
     def perform(self, flow: RunningFlow, action: Action) -> None:
         """Perform an action of a flow."""
         match action:
-            case SendToClient():
-                self._outbox.send_lines(flow.client, action.lines)
+            case SendToClient() | SendToSession() | Broadcast():
+                self._send(flow, action)
+            case DetachClient():
+                self._detach_and_answer(flow.client, action.live)
             case ForwardToAgent():
                 self._agent.prompted()
-                self._client.forward(action.line, action.preface, is_answered=action.is_answered)
-            case RecordUndelivered():
-                self._journal.undelivered_prompt(action.session_id, action.line, action.response)
-            case RecordChanges():
-                self._journal.record_changes(action.changes)
+                self._client.forward(
+                    flow.client, action.line, action.preface, is_answered=action.is_answered
+                )
+            case RecordUndelivered() | RecordChanges():
+                self._record(action)
             case CancelTurn():
-                self._cancel_turn(action.session_id)
+                self._cancel_turn(flow.client, action.session_id)
             case AnswerOpenPrompts():
                 self._answer_open_prompts(action.session_id)
             case FlushHeld():
@@ -296,28 +339,47 @@ class Engine:
         match result:
             case Refusal() as it:
                 line = error_response(flow.request_id, it.code, it.message, it.data)
-                self._outbox.send(flow.client, line)
+                self._outbox.send(flow.client.peer, line)
             case bytes() as line:
-                self._outbox.send(flow.client, line)
+                self._outbox.send(flow.client.peer, line)
             case dict():
-                self._outbox.send(flow.client, response(flow.request_id, result))
+                self._outbox.send(flow.client.peer, response(flow.request_id, result))
             case _:
                 pass
         self._receive_updates(self._conn.take_released_updates())
+        live = self._conn.sessions.get(flow.session_id) if flow.is_shared else None
+        if live is not None:
+            # The client that has just opened the session may be the one to ask.
+            self._permissions.route(live)
 
     def _receive_updates(self, lines: Iterable[bytes]) -> None:
         for line in lines:
             self._receive_from_agent(line)
 
-    def _cancel_turn(self, session_id: str) -> None:
-        self._client.forward(notification(methods.CANCEL, {"sessionId": session_id}))
-        requests = self._conn.requests
-        subagents = (it.id for it in self._conn.subagents.of(session_id))
-        for asking_id in (session_id, *subagents):
-            for request in requests.answer_for_clients(methods.REQUEST_PERMISSION, asking_id):
-                line = response(Raw(request.id), CANCELLED)
-                self._journal.outcome(asking_id, line)
-                self._outbox.send_to_agent(line)
+    def _record(self, action: RecordUndelivered | RecordChanges) -> None:
+        if isinstance(action, RecordChanges):
+            self._journal.record_changes(action.changes)
+        else:
+            self._journal.undelivered_prompt(action.session_id, action.line, action.response)
+
+    def _send(self, flow: RunningFlow, action: SendToClient | SendToSession | Broadcast) -> None:
+        if isinstance(action, SendToClient):
+            self._outbox.send_lines(action.client or flow.client.peer, action.lines)
+        elif isinstance(action, SendToSession):
+            self._outbox.send_to_session(action.live, action.line)
+        else:
+            self._outbox.send_update(action.live, action.update)
+
+    def _detach_and_answer(self, client: ClientConnection, live: LiveSession) -> None:
+        """Detach a client from a session, and answer its open prompts as cancelled."""
+        self._client.drop_queued(live.id, client.peer)
+        for request_id in self._detach(client, live):
+            self._client.answer_cancelled(client.peer, request_id)
+
+    def _cancel_turn(self, client: ClientConnection, session_id: str) -> None:
+        line = notification(methods.CANCEL, {"sessionId": session_id})
+        self._client.forward(client, line)
+        self._permissions.cancel(session_id, client.peer)
 
     def _answer_open_prompts(self, session_id: str) -> None:
         live = self._conn.sessions.get(session_id)

@@ -12,11 +12,14 @@ from typing import Any
 from msgspec import Struct
 
 from rekindle.model import Change, Page
+from rekindle.proxy.live_session import LiveSession
+from rekindle.proxy.peers import ClientConnection, Peer
 
 
 class ClientRequest(Struct, frozen=True):
     """A request of a client that a flow answers."""
 
+    client: ClientConnection
     method: str
     session_id: str | None
     params: dict[str, Any]
@@ -92,6 +95,8 @@ class LoadTranscript(Struct, frozen=True):
     """Fold the entries of a session. Result: a Transcript."""
 
     session_id: str
+    is_shared: bool = False
+    """Whether other events may be processed meanwhile. Then later entries may be missing."""
 
 
 class ExtendSession(Struct, frozen=True):
@@ -185,9 +190,25 @@ class QueryFailed(Struct, frozen=True):
 
 
 class SendToClient(Struct, frozen=True):
-    """Send lines to the client whose request the flow answers. Result: None."""
+    """Send lines to the client whose request the flow answers, or to another. Result: None."""
 
     lines: Iterable[bytes]
+    client: Peer | None = None
+
+
+class SendToSession(Struct, frozen=True):
+    """Send a line, the same in both versions, to every client of a session. Result: None."""
+
+    live: LiveSession
+    line: bytes
+
+
+class Broadcast(Struct, frozen=True):
+    """Send an update to every client of a session, in its version. Result: None."""
+
+    live: LiveSession
+    update: dict[str, Any]
+    """In the agent's version."""
 
 
 class ForwardToAgent(Struct, frozen=True):
@@ -212,6 +233,12 @@ class CancelTurn(Struct, frozen=True):
     """Cancel the turn of a session, as the client would. Result: None."""
 
     session_id: str
+
+
+class DetachClient(Struct, frozen=True):
+    """Detach the client of the flow from a session that continues without it. Result: None."""
+
+    live: LiveSession
 
 
 class DropQueuedPrompts(Struct, frozen=True):
@@ -289,9 +316,12 @@ Query = (
 
 Action = (
     SendToClient
+    | SendToSession
+    | Broadcast
     | ForwardToAgent
     | RecordUndelivered
     | CancelTurn
+    | DetachClient
     | DropQueuedPrompts
     | AnswerOpenPrompts
     | FlushHeld

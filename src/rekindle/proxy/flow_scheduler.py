@@ -6,14 +6,17 @@ from typing import Any, Protocol
 from msgspec import UNSET, Raw, Struct
 
 from rekindle.acp.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Envelope, request, request_key
+from rekindle.acp.rewrite import with_id
 from rekindle.jsonvalue import as_object, decode, encode
 from rekindle.proxy.flow import (
     NO_RESPONSE,
     Action,
     AgentReply,
     AnswerOpenPrompts,
+    Broadcast,
     CallAgent,
     CancelTurn,
+    DetachClient,
     DropQueuedPrompts,
     Flow,
     FlowEffect,
@@ -27,11 +30,13 @@ from rekindle.proxy.flow import (
     Refusal,
     ReportToUser,
     SendToClient,
+    SendToSession,
     WaitForRestart,
     WaitForTurnEnd,
 )
 from rekindle.proxy.outbox import Outbox
-from rekindle.proxy.step import Peer, PendingQuery
+from rekindle.proxy.peers import FIRST_CLIENT, ClientConnection
+from rekindle.proxy.step import PendingQuery
 
 FlowResult = dict[str, Any] | bytes | Refusal | None
 """A result, a whole response line, a refusal, or nothing for the client."""
@@ -42,10 +47,12 @@ class RunningFlow(Struct):
 
     number: int
     flow: Flow
-    client: Peer
+    client: ClientConnection
     """The client whose request the flow answers."""
     request_id: Raw
     session_id: str | None
+    is_shared: bool = False
+    """Whether other clients can use the session meanwhile."""
     effect: FlowEffect | None = None
     """The effect whose result the flow waits for."""
     deadline_us: int | None = None
@@ -94,16 +101,41 @@ class FlowScheduler:
         """Whether a flow waits for a response of the agent."""
         return bool(self._awaiting_agent)
 
-    def is_busy(self, session_id: str | None) -> bool:
-        """Return whether a flow is running for this session."""
+    def is_busy(self, session_id: str | None, client: ClientConnection | None = None) -> bool:
+        """Return whether a flow for this session is running that a client has to wait for.
+
+        Without a client, return whether any flow is running for it.
+        """
         return session_id is not None and any(
-            it.session_id == session_id for it in self.running.values()
+            it.session_id == session_id
+            and (client is None or not it.is_shared or it.client is client)
+            for it in self.running.values()
         )
 
-    def start(self, flow: Flow, client: Peer, request_id: Raw, session_id: str | None) -> None:
-        """Start a flow that answers a request of a client."""
+    def new_id(self) -> Raw:
+        """Return an id for a request to the agent that no other request has."""
+        self._call_count += 1
+        token = self._conn.settings.token
+        own_id = f"rekindle-{token}-{self._call_count}" if token else f"rekindle-{self._call_count}"
+        return Raw(encode(own_id))
+
+    def start(
+        self,
+        flow: Flow,
+        client: ClientConnection,
+        request_id: Raw,
+        session_id: str | None,
+        *,
+        is_shared: bool = False,
+    ) -> None:
+        """Start a flow that answers a request of a client.
+
+        With `is_shared`, other clients can use the session meanwhile.
+        """
         self._flow_count += 1
-        running = RunningFlow(self._flow_count, flow, client, request_id, session_id)
+        running = RunningFlow(
+            self._flow_count, flow, client, request_id, session_id, is_shared=is_shared
+        )
         self.running[running.number] = running
         self._advance(running, None)
 
@@ -125,6 +157,8 @@ class FlowScheduler:
             is_abandoned = key in self._abandoned_calls
             self._abandoned_calls.discard(key)
             return is_abandoned
+        if isinstance(running.effect, ForwardRequest) and running.client.peer != FIRST_CLIENT:
+            line = with_id(line, running.request_id)
         if envelope.error is UNSET or not envelope.is_error:
             result = decode(envelope.result) if envelope.result is not UNSET else None
             self._advance(running, AgentReply(result=result, line=line))
@@ -200,7 +234,7 @@ class FlowScheduler:
         match effect:
             case CallAgent() | ForwardRequest():
                 error = self._conn.agent.error(effect.method)
-                if isinstance(effect, ForwardRequest) and self._is_open(running.request_id):
+                if isinstance(effect, ForwardRequest) and self._is_open(running):
                     error = _DUPLICATE_ID
                 if error is not None:
                     return True, AgentReply(error=error)
@@ -217,9 +251,12 @@ class FlowScheduler:
                 return self._is_over(effect), None
             case (
                 SendToClient()
+                | SendToSession()
+                | Broadcast()
                 | ForwardToAgent()
                 | RecordUndelivered()
                 | CancelTurn()
+                | DetachClient()
                 | DropQueuedPrompts()
                 | AnswerOpenPrompts()
                 | FlushHeld()
@@ -234,19 +271,22 @@ class FlowScheduler:
 
     def _call_agent(self, running: RunningFlow, effect: CallAgent | ForwardRequest) -> None:
         if isinstance(effect, ForwardRequest):
-            self._awaiting_agent[request_key(running.request_id)] = running
-            self._outbox.send_to_agent(effect.line)
-            return
-        if effect.timeout_us is not None:
-            running.deadline_us = self._conn.at_us + effect.timeout_us
-        self._call_count += 1
-        token = self._conn.settings.token
-        own_id = f"rekindle-{token}-{self._call_count}" if token else f"rekindle-{self._call_count}"
-        self._awaiting_agent[request_key(Raw(encode(own_id)))] = running
-        self._outbox.send_to_agent(request(own_id, effect.method, effect.params))
+            sent_id, line = running.request_id, effect.line
+            if running.client.peer != FIRST_CLIENT:
+                sent_id = self.new_id()
+                line = with_id(line, sent_id)
+        else:
+            if effect.timeout_us is not None:
+                running.deadline_us = self._conn.at_us + effect.timeout_us
+            sent_id = self.new_id()
+            line = request(sent_id, effect.method, effect.params)
+        self._awaiting_agent[request_key(sent_id)] = running
+        self._outbox.send_to_agent(line)
 
-    def _is_open(self, request_id: Raw) -> bool:
-        return request_key(request_id) in self._awaiting_agent
+    def _is_open(self, running: RunningFlow) -> bool:
+        """Return whether the agent has a request with the same id already."""
+        is_unchanged = running.client.peer == FIRST_CLIENT
+        return is_unchanged and request_key(running.request_id) in self._awaiting_agent
 
     def _abandon_calls(self, running: RunningFlow) -> None:
         for key in [key for key, it in self._awaiting_agent.items() if it is running]:

@@ -18,7 +18,6 @@ from msgspec import UNSET, Raw, Struct, field
 
 from rekindle.acp import methods, update_kinds
 from rekindle.acp.jsonrpc import Envelope
-from rekindle.acp.prompt_echo import PromptEcho
 from rekindle.acp.recorded_fields import (
     recorded_ending,
     recorded_outcome,
@@ -41,9 +40,11 @@ from rekindle.model import (
 )
 from rekindle.proxy.chunk_fast_path import ChunkFastPath
 from rekindle.proxy.connection_state import ConnectionState
+from rekindle.proxy.echo_tracker import EchoTracker
 from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.open_requests import OpenRequest
-from rekindle.proxy.step import AGENT, Peer, Step
+from rekindle.proxy.peers import AGENT, Peer
+from rekindle.proxy.step import Step
 from rekindle.proxy.system_prompt import SYSTEM_PROMPT, recorded_prompt
 from rekindle.transcript.model import HandoverReason, handover_meta
 from rekindle.transcript.preface import UserWords
@@ -60,7 +61,6 @@ _RESPONSE_KINDS = {
     **dict.fromkeys(methods.SETS_CONFIG, Kind.CONFIGURED),
 }
 
-_MAX_ECHOES = 4
 _MAX_SESSIONS = 1000
 
 _TRUNCATED_UPDATE = re.compile(
@@ -82,58 +82,6 @@ def side_of(peer: Peer) -> Side:
 # -- what the journal remembers of a session ---------------------------------------------------
 
 
-class EchoTracker(Struct):
-    """Recognises the prompt when the agent echoes it.
-
-    | event             | version 1 agent              | version 2 agent                        |
-    |-------------------|------------------------------|----------------------------------------|
-    | prompt            | expect an echo of it         | expect one more, and a message id      |
-    | add_preface       | expect an echo with preface  | the same                               |
-    | response          | expect no echo any more      | accept the echo under its message id   |
-    """
-
-    expected: list[PromptEcho] = []
-    """The prompt, and the prompt with the handover that was sent before it."""
-    prompt_id: str | None = None
-    """The message id that a version 2 agent gave to the last prompt."""
-    awaits_prompt_id: bool = False
-    is_hidden: bool = False
-    """Whether the client must not see the echo, because it holds a handover."""
-
-    def prompt(self, blocks: list[Any], *, is_v2: bool) -> None:
-        """Expect the echo of a prompt. A version 2 agent may have several prompts open."""
-        waiting = self.expected[-_MAX_ECHOES:] if is_v2 else []
-        self.expected = [*waiting, PromptEcho(blocks)]
-        self.is_hidden = False
-        self.prompt_id, self.awaits_prompt_id = None, is_v2
-
-    def add_preface(self, preface: dict[str, Any], blocks: list[Any]) -> None:
-        """Expect an echo that begins with the handover too, and hide it from the client."""
-        self.expected.append(PromptEcho([preface, *blocks]))
-        self.is_hidden = True
-
-    def response(self, line: bytes, *, is_v2: bool) -> None:
-        """Note the response to a prompt."""
-        if not is_v2:
-            self.expected, self.is_hidden = [], False
-            return
-        # A version 2 agent answers at once, and its echo may follow.
-        result = as_object((decode_object(line) or {}).get("result"))
-        self.prompt_id = as_str(result.get("messageId"))
-        self.awaits_prompt_id = False
-
-    def matches(self, kind: str, line: bytes, *, is_v2: bool) -> bool:
-        """Return whether a user message update echoes the prompt."""
-        update = update_in(line)
-        if any(echo.consume(update.get("content")) for echo in self.expected):
-            return True
-        if not is_v2:
-            return False
-        message_id = as_str(update.get("messageId"))
-        is_first = self.awaits_prompt_id and not update_kinds.kind_of(kind).is_chunk
-        return is_first or (message_id is not None and message_id == self.prompt_id)
-
-
 class _SessionJournal(Struct):
     """The journal's memory of one session, which it needs to interpret later messages."""
 
@@ -149,19 +97,37 @@ class _SessionJournal(Struct):
     """For each terminal of a tool call: the recorded length, and the output not yet recorded."""
 
 
+class RecordedChunks(Struct, frozen=True):
+    """Chunks that the fast path has recorded."""
+
+    recorded: bytes
+    """As clients of the agent's version receive them."""
+    fast_path: ChunkFastPath
+
+    def translated(self, lines: bytes) -> bytes:
+        """Return them as clients of the other version receive them; b"" if they receive none."""
+        return self.fast_path.as_translated(lines)
+
+
 class _OpenBatch(Struct):
     """A batch to which more lines can be added."""
 
     session_id: str
     side: Side
     kind: Kind
+    protocol: int
     lines: list[bytes] = []
     count: int = 0
 
-    def accepts(self, session_id: str, side: Side, kind: Kind) -> bool:
-        return self.session_id == session_id and self.side is side and self.kind is kind
+    def accepts(self, session_id: str, side: Side, kind: Kind, protocol: int) -> bool:
+        return (
+            self.session_id == session_id
+            and self.side is side
+            and self.kind is kind
+            and self.protocol == protocol
+        )
 
-    def close(self, record_id: str, at_us: int, protocol: int) -> EntryBatch:
+    def close(self, record_id: str, at_us: int) -> EntryBatch:
         return EntryBatch(
             session_id=record_id,
             side=self.side,
@@ -169,7 +135,7 @@ class _OpenBatch(Struct):
             at_us=at_us,
             data=b"\n".join(self.lines),
             count=self.count,
-            protocol=protocol,
+            protocol=self.protocol,
         )
 
 
@@ -191,6 +157,8 @@ class Journal:
         self.open_batch: _OpenBatch | None = None
         self.fast_path: ChunkFastPath | None = None
         self.fast_path_session = ""
+        self.client_protocol = 1
+        """The protocol version of the client whose message is being recorded."""
         self._chunk_listener: Callable[[bytes], bool] | None = None
 
     @property
@@ -201,11 +169,9 @@ class Journal:
         """Add the open batch to the step."""
         batch = self.open_batch
         if batch is not None:
-            is_agents = batch.side is Side.AGENT
             conn = self._conn
-            protocol = conn.agent.capabilities.protocol if is_agents else conn.client.protocol
             record_id = conn.subagents.record_id(batch.session_id)
-            self.step.changes.append(batch.close(record_id, conn.at_us, protocol))
+            self.step.changes.append(batch.close(record_id, conn.at_us))
             self.open_batch = None
 
     def record_changes(self, changes: Sequence[Change]) -> None:
@@ -221,11 +187,10 @@ class Journal:
 
     # -- updates ---------------------------------------------------------------------------
 
-    def forward_chunks(self, lines: bytes) -> bytes | None:
+    def record_chunks(self, lines: bytes) -> RecordedChunks | None:
         """Record lines of the agent if they are further chunks of the last message.
 
-        Return them as the client sees them, b"" if the client does not see them, and None if they
-        are not such chunks.
+        Return them as the clients see them, or None if they are not such chunks.
         """
         fast_path = self.fast_path
         count = fast_path.count(lines) if fast_path is not None else 0
@@ -235,7 +200,7 @@ class Journal:
         self._record(self.fast_path_session, Side.AGENT, Kind.UPDATE, recorded, count)
         if self._chunk_listener is not None and self._chunk_listener(recorded):
             self.fast_path = None
-        return fast_path.as_sent(lines)
+        return RecordedChunks(recorded, fast_path)
 
     def continue_with(
         self,
@@ -250,15 +215,13 @@ class Journal:
         self.fast_path = fast_path
         self.fast_path_session, self._chunk_listener = session_id, listener
 
-    def update(self, session_id: str, kind: str, line: bytes, as_sent: bytes) -> bool:
-        """Record an update; return whether the client may see it.
+    def update(self, session_id: str, kind: str, line: bytes, as_sent: bytes) -> None:
+        """Record an update that is not an echo.
 
         `line` is the update as the client sees it, `as_sent` as the agent sent it.
         """
         self.fast_path = None
         known = self._remembered(session_id)
-        if self.record_echo(session_id, kind, line):
-            return not known.echo.is_hidden
         if kind == update_kinds.SESSION_INFO_UPDATE:
             self._title_from_agent(session_id, line)
         elif kind == update_kinds.STATE_UPDATE:
@@ -275,17 +238,21 @@ class Journal:
             fast_path = ChunkFastPath.after(line, session_id, kind, as_sent)
             self.continue_with(fast_path, session_id, None)
         self._record(session_id, Side.AGENT, Kind.UPDATE, line)
-        return True
 
     def record_echo(self, session_id: str, kind: str, line: bytes) -> bool:
         """Record an update as an echo if it echoes the prompt; return whether it does."""
         if not update_kinds.is_user_message(kind):
             return False
+        self.fast_path = None
         echo = self._remembered(session_id).echo
-        if not echo.matches(kind, line, is_v2=self._is_v2_agent):
+        if not echo.matches(kind, update_in(line), is_v2=self._is_v2_agent):
             return False
         self._record(session_id, Side.AGENT, Kind.ECHO, line)
         return True
+
+    def is_echo_hidden(self, session_id: str) -> bool:
+        """Return whether the echo of the last prompt holds a handover."""
+        return self._remembered(session_id).echo.is_hidden
 
     def own_update(self, session_id: str, line: bytes) -> None:
         """Record an update that Rekindle itself sends."""
@@ -316,26 +283,16 @@ class Journal:
 
     # -- requests, responses, notifications ------------------------------------------------
 
-    def message(self, sender: Peer, answering: Peer, line: bytes, envelope: Envelope) -> None:
-        """Record a request, or a notification that is not an update."""
-        if envelope.method is UNSET:
-            return
-        if isinstance(envelope.id, Raw):
-            self.request(sender, answering, envelope.id, envelope, line)
-        else:
-            self.notification(side_of(sender), envelope.method, envelope.session_id, line)
-
-    def request(  # noqa: PLR0913 - the parts of a request
+    def request(
         self,
         sender: Peer,
-        answering: Peer,
         sent_id: Raw,
         envelope: Envelope,
         line: bytes,
         *,
         own_id: Raw | None = None,
-    ) -> None:
-        """Record a request and note it as open. `own_id` is the sender's id if it differs."""
+    ) -> OpenRequest:
+        """Record a request; return it as an open one. `own_id` is the sender's id if it differs."""
         method, session_id = str(envelope.method), envelope.session_id
         params: dict[str, Any] = {}
         if method == methods.TERMINAL_OUTPUT:
@@ -343,13 +300,14 @@ class Journal:
         elif session_id is not None:
             kind = _REQUEST_KINDS.get(method)
             if kind is Kind.PROMPT:
-                self._prompt(session_id, line)
+                params = {"prompt": self._prompt(session_id, line)}
             elif kind is Kind.CONFIG:
+                params = as_object((decode_object(line) or {}).get("params"))
                 recorded = recorded_request(method, line)
                 self._record(session_id, side_of(sender), kind, recorded)
             elif kind is not None:
                 self._record(session_id, side_of(sender), kind, line)
-        request = OpenRequest(
+        return OpenRequest(
             asked_by=sender,
             id=bytes(sent_id if own_id is None else own_id),
             method=method,
@@ -357,7 +315,6 @@ class Journal:
             params=params,
             sent_id=bytes(sent_id),
         )
-        self._conn.requests.add(answering, sent_id, request)
 
     def response(
         self, sender: Peer, request_id: Raw, envelope: Envelope, line: bytes
@@ -379,7 +336,16 @@ class Journal:
                 self._record(session_id, side_of(sender), kind, line)
         return request
 
-    def notification(self, side: Side, method: str, session_id: str | None, line: bytes) -> None:
+    def agent_message(self, line: bytes, envelope: Envelope) -> None:
+        """Record a message of the agent that is neither an update nor a request."""
+        if envelope.method is not UNSET:
+            self._notification(Side.AGENT, envelope.method, envelope.session_id, line)
+
+    def client_notification(self, method: str, session_id: str | None, line: bytes) -> None:
+        """Record a notification of a client."""
+        self._notification(Side.CLIENT, method, session_id, line)
+
+    def _notification(self, side: Side, method: str, session_id: str | None, line: bytes) -> None:
         """Record a notification that is not an update."""
         is_request_without_id = method in methods.LIFECYCLE
         if session_id is None or methods.is_private(method) or is_request_without_id:
@@ -396,13 +362,15 @@ class Journal:
 
     # -- prompts and turns -----------------------------------------------------------------
 
-    def _prompt(self, session_id: str, line: bytes) -> None:
+    def _prompt(self, session_id: str, line: bytes) -> list[Any]:
+        """Record a prompt; return its blocks."""
         known = self._introduce(session_id)
         blocks = prompt_blocks(line)
         known.echo.prompt(blocks, is_v2=self._is_v2_agent)
         known.is_in_turn = True
         known.last_kind = "user_message"
         self._record_prompt(session_id, line, blocks)
+        return blocks
 
     def preface(
         self,
@@ -559,10 +527,12 @@ class Journal:
         self, session_id: str, side: Side, kind: Kind, lines: bytes, count: int = 1
     ) -> None:
         batch = self.open_batch
-        if batch is None or not batch.accepts(session_id, side, kind):
+        is_agents = side is Side.AGENT
+        protocol = self._conn.agent.capabilities.protocol if is_agents else self.client_protocol
+        if batch is None or not batch.accepts(session_id, side, kind, protocol):
             self._introduce(session_id)
             self.finish()
-            batch = self.open_batch = _OpenBatch(session_id, side, kind)
+            batch = self.open_batch = _OpenBatch(session_id, side, kind, protocol)
         batch.lines.append(lines)
         batch.count += count
 
@@ -594,7 +564,7 @@ def opening_changes(
     conn: ConnectionState, live: LiveSession, method: str, response: bytes
 ) -> list[Change]:
     """Return the changes that record the opening of a session."""
-    params = setup_without_secrets(live.setup)
+    params = setup_without_secrets(live.setup.params)
     request = {"jsonrpc": "2.0", "method": method, "params": params}
     return [
         opened_change(conn, live),
@@ -604,7 +574,7 @@ def opening_changes(
             kind=Kind.SETUP,
             at_us=conn.at_us,
             data=encode(request),
-            protocol=conn.client.protocol,
+            protocol=live.setup.protocol,
         ),
         agent_entry(conn, live.id, Kind.READY, response),
     ]
@@ -612,7 +582,7 @@ def opening_changes(
 
 def opened_change(conn: ConnectionState, live: LiveSession) -> Opened:
     """Return the change that records a session as it was opened last."""
-    setup = live.setup
+    setup = live.setup.params
     directories = tuple(d for d in map(as_str, as_array(setup.get("additionalDirectories"))) if d)
     # An agent that has yet to receive the history does not know the session.
     is_unknown = live.handover.is_history_due

@@ -17,10 +17,10 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from rekindle.acp.translate.live_v1 import LiveToV1
-from rekindle.acp.translate.live_v2 import LiveToV2
 from rekindle.acp.update_kinds import is_user_message
 from rekindle.model import UNKNOWN_TO_AGENT
+from rekindle.proxy.peers import NO_CLIENT, Peer
+from rekindle.proxy.session_clients import Attachment, SessionSetup, Translators
 from rekindle.transcript.model import HandoverReason
 from rekindle.transcript.replay_match import ReplayReader
 
@@ -343,6 +343,13 @@ _WORKING = frozenset({_T.WORKING, _T.WORKING_AHEAD})
 _AHEAD = frozenset({_T.IDLE_AHEAD, _T.WORKING_AHEAD})
 
 
+class HeldPrompt(Struct, frozen=True):
+    """A prompt of a version 1 client, which waits for the end of the turn."""
+
+    client: Peer
+    id: bytes
+
+
 class TurnTracker(Struct):
     """The turns at a version 2 agent, and the prompt that a version 1 client waits for.
 
@@ -370,8 +377,10 @@ class TurnTracker(Struct):
     state: AgentTurn = AgentTurn.IDLE
     unacknowledged: int = 0
     """The number of prompts that the agent has neither acknowledged nor answered."""
-    held_prompt: bytes | None = None
-    """The id of a version 1 client's prompt that a version 2 agent works on."""
+    held_prompt: HeldPrompt | None = None
+    """A version 1 client's prompt that a version 2 agent works on."""
+    prompter: Peer = NO_CLIENT
+    """The client that sent the last prompt."""
     user_blocks: list[Any] = []
     """The blocks of the last prompt, as the client sent them."""
 
@@ -385,9 +394,9 @@ class TurnTracker(Struct):
         """Whether a turn is running that is not an open request."""
         return self.state in _WORKING or self.held_prompt is not None
 
-    def prompt_sent(self, blocks: list[Any], *, is_acknowledged_later: bool) -> None:
+    def prompt_sent(self, client: Peer, blocks: list[Any], *, is_acknowledged_later: bool) -> None:
         """Note a prompt that is forwarded to the agent."""
-        self.user_blocks = blocks
+        self.prompter, self.user_blocks = client, blocks
         self.unacknowledged += is_acknowledged_later
 
     def acknowledged(self) -> None:
@@ -516,19 +525,23 @@ class LiveSession(Struct):
     agent_id: str
     """The agent's id."""
     is_closed: bool = False
-    """Whether the client has closed it, while the agent, which cannot close, still has it."""
-    setup: dict[str, Any] = {}
-    """The params it was last opened with. They hold secrets, so they are never recorded."""
+    """Whether its clients have closed it, while the agent, which cannot close, still has it."""
+    setup: SessionSetup = SessionSetup()
+    """The params it was last opened with."""
     memory: AgentMemory = field(default_factory=AgentMemory)
     updates: UpdateGate = field(default_factory=UpdateGate)
     handover: Handover = field(default_factory=Handover)
     turn: TurnTracker = field(default_factory=TurnTracker)
     title: TitleSync = field(default_factory=TitleSync)
     suffixed: SuffixedIds = SuffixedIds()
-    to_v1: LiveToV1 | None = None
-    """The translator for a version 1 client of a version 2 agent."""
-    to_v2: LiveToV2 | None = None
-    """The translator for a version 2 client of a version 1 agent."""
+    translators: Translators = field(default_factory=Translators)
+    clients: dict[Peer, Attachment] = {}
+    """The clients that have it open, in the order in which they came."""
+
+    def close(self) -> None:
+        """Note that no client has it open any more. The agent, which cannot close, keeps it."""
+        self.clients.clear()
+        self.is_closed = True
 
 
 class LiveSessions:
@@ -556,9 +569,18 @@ class LiveSessions:
         return self._by_id.get(session_id) if session_id is not None else None
 
     def get_open(self, session_id: str | None) -> LiveSession | None:
-        """Return the session with the client's id, unless the client has closed it."""
+        """Return the session with the client's id, unless its clients have closed it."""
         live = self.get(session_id)
         return None if live is None or live.is_closed else live
+
+    def opened_by(self, client: Peer) -> list[LiveSession]:
+        """Return the sessions that a client has open."""
+        return [live for live in self._by_id.values() if client in live.clients]
+
+    def clients_of(self, session_id: str) -> list[Peer]:
+        """Return the clients that have a session open."""
+        live = self._by_id.get(session_id)
+        return [] if live is None else list(live.clients)
 
     def get_by_agent_id(self, agent_id: str | None) -> LiveSession | None:
         """Return the session with the agent's id."""
@@ -591,7 +613,7 @@ class LiveSessions:
         return agent_id in self._abandoned
 
     def is_gone(self, session_id: str | None) -> bool:
-        """Return whether the client has closed the session that the agent names."""
+        """Return whether the clients have closed the session that the agent names."""
         live = self.get(session_id)
         return live.is_closed if live is not None else session_id in self._abandoned
 
@@ -617,9 +639,9 @@ class LiveSessions:
             if live.memory.state is MemoryState.READY and live.handover.state is HandoverState.NONE
         ]
 
-    def holding_prompt(self, request_id: bytes) -> LiveSession | None:
-        """Return the session in which a version 1 client's prompt with this id is held."""
-        found = (live for live in self._by_id.values() if live.turn.held_prompt == request_id)
+    def holding_prompt(self, prompt: HeldPrompt) -> LiveSession | None:
+        """Return the session in which a version 1 client's prompt is held."""
+        found = (live for live in self._by_id.values() if live.turn.held_prompt == prompt)
         return next(found, None)
 
     def is_in_transition(self, session_id: str) -> bool:

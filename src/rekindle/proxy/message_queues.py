@@ -2,8 +2,8 @@
 
 | queue   | holds                                                       | released            |
 |---------|-------------------------------------------------------------|---------------------|
-| prompts | prompts of a client that wait for the end of a turn         | when the turn ended |
-| waiting | other messages of a client that wait for a flow or an agent | after each event    |
+| prompts | prompts of clients that wait for the end of a turn          | when the turn ended |
+| waiting | other messages of clients that wait for a flow or an agent  | after each event    |
 | held    | updates of a session that is being restored                 | when a flow ends    |
 | early   | updates of sessions whose id the engine does not know yet   | when a flow ends    |
 
@@ -13,17 +13,28 @@ releases held updates first, then early ones.
 
 from collections.abc import Callable
 
+from msgspec import Struct
+
+from rekindle.proxy.peers import Peer
+
 MAX_EARLY_BYTES = 16 * 1024 * 1024
 """More than any agent sends for a session before it answers with the id of the session."""
+
+
+class ClientLine(Struct, frozen=True):
+    """A line, and the client that sent it."""
+
+    client: Peer
+    line: bytes
 
 
 class MessageQueues:
     """The four queues of one engine."""
 
     def __init__(self) -> None:
-        self.prompts: dict[str, list[bytes]] = {}
+        self.prompts: dict[str, list[ClientLine]] = {}
         """By session. A session without queued prompts has no key."""
-        self.waiting: list[bytes] = []
+        self.waiting: list[ClientLine] = []
         self.waiting_sessions: set[str | None] = set()
         self._held: dict[str, list[bytes]] = {}
         self._early: dict[str, list[bytes]] = {}
@@ -31,41 +42,49 @@ class MessageQueues:
 
     # -- prompts ----------------------------------------------------------------------------
 
-    def queue_prompt(self, session_id: str, line: bytes) -> None:
+    def queue_prompt(self, session_id: str, client: Peer, line: bytes) -> None:
         """Queue a prompt behind the running turn."""
-        self.prompts.setdefault(session_id, []).append(line)
+        self.prompts.setdefault(session_id, []).append(ClientLine(client, line))
 
-    def next_prompt(self, session_id: str) -> bytes:
+    def next_prompt(self, session_id: str) -> ClientLine:
         """Return and remove the first queued prompt of a session."""
-        lines = self.prompts[session_id]
-        line = lines.pop(0)
-        if not lines:
+        prompts = self.prompts[session_id]
+        first = prompts.pop(0)
+        if not prompts:
             del self.prompts[session_id]
-        return line
+        return first
 
-    def take_prompts(self, session_id: str) -> list[bytes]:
-        """Return and remove all queued prompts of a session."""
-        return self.prompts.pop(session_id, [])
+    def take_prompts(self, session_id: str, client: Peer | None = None) -> list[ClientLine]:
+        """Return and remove the queued prompts of a session: those of one client, or all."""
+        prompts = self.prompts.pop(session_id, [])
+        others = [it for it in prompts if client not in {None, it.client}]
+        if others:
+            self.prompts[session_id] = others
+        return [it for it in prompts if client in {None, it.client}]
 
-    def take_prompt(self, is_wanted: Callable[[bytes], bool]) -> bytes | None:
+    def take_prompt(self, is_wanted: Callable[[ClientLine], bool]) -> ClientLine | None:
         """Return and remove the first queued prompt for which `is_wanted` is true."""
-        for session_id, lines in self.prompts.items():
-            for index, line in enumerate(lines):
-                if is_wanted(line):
-                    del lines[index]
-                    if not lines:
-                        del self.prompts[session_id]
-                    return line
+        for session_id, prompts in self.prompts.items():
+            found = next(filter(is_wanted, prompts), None)
+            if found is not None:
+                prompts.remove(found)
+                if not prompts:
+                    del self.prompts[session_id]
+                return found
         return None
+
+    def has_prompt_of(self, session_id: str, client: Peer) -> bool:
+        """Return whether a client has a queued prompt in a session."""
+        return any(it.client == client for it in self.prompts.get(session_id, ()))
 
     # -- waiting ----------------------------------------------------------------------------
 
-    def wait(self, session_id: str | None, line: bytes) -> None:
+    def wait(self, session_id: str | None, client: Peer, line: bytes) -> None:
         """Let a client's message wait. Later messages of the same session wait behind it."""
-        self.waiting.append(line)
+        self.waiting.append(ClientLine(client, line))
         self.waiting_sessions.add(session_id)
 
-    def take_waiting(self) -> list[bytes]:
+    def take_waiting(self) -> list[ClientLine]:
         """Return and remove the waiting messages, in the order in which they came."""
         lines, self.waiting = self.waiting, []
         self.waiting_sessions.clear()
@@ -113,6 +132,14 @@ class MessageQueues:
         """Drop the updates and prompts of a session that the engine forgets."""
         self._held.pop(session_id, None)
         self.prompts.pop(session_id, None)
+
+    def drop_client(self, client: Peer) -> None:
+        """Drop the prompts and the waiting messages of a client that has left."""
+        for session_id in list(self.prompts):
+            self.take_prompts(session_id, client)
+        self.waiting = [it for it in self.waiting if it.client != client]
+        if not self.waiting:
+            self.waiting_sessions.clear()
 
     def drop_updates(self) -> None:
         """Drop all updates: the agent that sent them has exited."""

@@ -4,10 +4,11 @@ from collections.abc import Hashable, Iterator
 from typing import Any
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import request_key
-from rekindle.proxy.step import AGENT, Peer
+from rekindle.proxy.peers import AGENT, NO_CLIENT, Peer
 
 
 class OpenRequest(Struct, frozen=True):
@@ -19,9 +20,13 @@ class OpenRequest(Struct, frozen=True):
     method: str
     session_id: str | None
     params: dict[str, Any]
-    """Set only where the response cannot be recorded without them."""
+    """Set only where the response cannot be recorded or forwarded without them."""
     sent_id: bytes = b""
     """The id under which the answering peer received the request."""
+    is_answered: bool = False
+    """Whether the asking client has its response already, or receives it as the end of the turn."""
+    line: bytes = b""
+    """The request as clients of the agent's version receive it, if several may answer it."""
 
 
 class OpenRequests:
@@ -59,6 +64,24 @@ class OpenRequests:
         answered.discard(key)
         return is_late
 
+    def sent_id(self, asked_by: Peer, own_id: Raw) -> bytes | None:
+        """Return the id under which the agent received an open request of a client."""
+        key = request_key(own_id)
+        for request in self._open.get(AGENT, {}).values():
+            if request.asked_by == asked_by and request_key(Raw(request.id)) == key:
+                return request.sent_id
+        return None
+
+    def asked(self, sent_id: Raw) -> list[Peer]:
+        """Return the clients that a request of the agent was sent to, and that may answer it."""
+        key = request_key(sent_id)
+        peers = (peer for peer in self._open if peer not in {AGENT, NO_CLIENT})
+        return [peer for peer in peers if key in self._open[peer]]
+
+    def waiting_for(self, answering: Peer) -> list[OpenRequest]:
+        """Return the requests that a peer has to answer."""
+        return list(self._open.get(answering, {}).values())
+
     @property
     def is_agent_busy(self) -> bool:
         """Whether the agent has to answer a request of a client."""
@@ -87,12 +110,37 @@ class OpenRequests:
         """
         return self._answer_for(AGENT, method, session_id)
 
-    def answer_for_clients(
-        self, method: str | None = None, session_id: str | None = None
+    def leave(
+        self, client: Peer, method: str | None = None, session_id: str | None = None
     ) -> list[OpenRequest]:
-        """Return and remove requests of the agent that the engine now answers for the clients."""
+        """Let no client wait for the requests of a client any more; return them.
+
+        They stay open at the agent. Without a method and a session, these are all of the client.
+        """
+        left: list[OpenRequest] = []
+        requests = self._open.get(AGENT, {})
+        for key, request in requests.items():
+            is_meant = method in {None, request.method} and session_id in {None, request.session_id}
+            if is_meant and request.asked_by == client:
+                requests[key] = replace(request, asked_by=NO_CLIENT)
+                left.append(request)
+        return left
+
+    def withdraw(self, answering: Peer, sent_id: bytes) -> None:
+        """Note that a peer need not answer a request any more. Its response comes too late."""
+        key = request_key(Raw(sent_id))
+        if self._open.get(answering, {}).pop(key, None) is not None:
+            self._answered_for.setdefault(answering, set()).add(key)
+
+    def drop_client(self, client: Peer) -> None:
+        """Forget a client that has left."""
+        self._open.pop(client, None)
+        self._answered_for.pop(client, None)
+
+    def answer_for_clients(self) -> list[tuple[Peer, OpenRequest]]:
+        """Return and remove all requests of the agent, with the clients that have them."""
         clients = [peer for peer in self._open if peer != AGENT]
-        return [it for peer in clients for it in self._answer_for(peer, method, session_id)]
+        return [(peer, it) for peer in clients for it in self._answer_for(peer, None, None)]
 
     def _answer_for(
         self, answering: Peer, method: str | None, session_id: str | None

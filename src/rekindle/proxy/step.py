@@ -3,19 +3,14 @@
 Knows the values of a step, not how a driver carries them out.
 """
 
-from typing import Any, NewType
+from typing import Any
 
 from msgspec import Struct
 
 from rekindle.acp.jsonrpc import INTERNAL_ERROR
 from rekindle.model import Change
 from rekindle.proxy.flow import Query
-
-Peer = NewType("Peer", int)
-"""One peer of the engine: the agent, or one client connection."""
-
-AGENT = Peer(0)
-"""The agent. Client connections have the numbers from 1 on."""
+from rekindle.proxy.peers import Peer
 
 
 class UserReport(Struct, frozen=True):

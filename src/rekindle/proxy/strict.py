@@ -17,7 +17,8 @@ from rekindle.acp.jsonrpc import (
     error_response,
 )
 from rekindle.jsonvalue import as_object, decode, decode_object
-from rekindle.proxy.step import AGENT, Peer, UserReport
+from rekindle.proxy.peers import AGENT, Peer
+from rekindle.proxy.step import UserReport
 
 _MAX_QUOTED_BYTES = 80
 
@@ -33,8 +34,8 @@ class StrictMode:
     """Checks the lines of one engine against the specification."""
 
     def __init__(self) -> None:
-        self._is_initialized = False
-        self._is_v1 = True
+        self._versions: dict[Peer, int] = {}
+        """The protocol versions of the clients that have sent `initialize`."""
 
     def violation(self, peer: Peer, line: bytes, envelope: Envelope | None) -> Violation | None:
         """Return the rule that a line breaks, if any."""
@@ -42,20 +43,21 @@ class StrictMode:
             return None
         if peer == AGENT:
             return _check_agent(line, envelope)
-        return _check_frame(line, envelope) or self._check_request(line, envelope)
+        return _check_frame(line, envelope) or self._check_request(peer, line, envelope)
 
-    def _check_request(self, line: bytes, envelope: Envelope | None) -> Violation | None:
+    def _check_request(
+        self, peer: Peer, line: bytes, envelope: Envelope | None
+    ) -> Violation | None:
         if envelope is None or not envelope.is_request:
             return None
         params = as_object((decode_object(line) or {}).get("params"))
         if envelope.method == methods.INITIALIZE:
-            self._is_initialized = True
-            self._is_v1 = params.get("protocolVersion", 1) == 1
-        elif not self._is_initialized:
+            self._versions[peer] = params.get("protocolVersion", 1)
+        elif peer not in self._versions:
             what = f"{envelope.method} before initialize"
             return _refuse(envelope, INVALID_REQUEST, what, {"method": envelope.method})
         # Version 2 lets a client omit them.
-        return _check_params(envelope, params) if self._is_v1 else None
+        return _check_params(envelope, params) if self._versions[peer] == 1 else None
 
 
 def _check_frame(line: bytes, envelope: Envelope | None) -> Violation | None:

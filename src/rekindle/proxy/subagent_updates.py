@@ -34,16 +34,17 @@ class SubagentUpdates:
             return
         self._outbox.journal.announced(subagent.id, update)
         state = as_object(update.get("state"))
-        if state and conn.is_translating and conn.client.protocol > 1:
+        if state and conn.agent.capabilities.protocol == 1:
             self._send_state(subagent, state)
 
     def state_changed(self, subagent: LiveSubagent, update: Json) -> None:
-        """Note the state that a version 2 sub-agent reports; send it to a version 1 client."""
-        conn = self._conn
+        """Note the state that a version 2 sub-agent reports; send it to version 1 clients."""
         state = subagent.fields["state"] = without(update, "sessionUpdate")
-        if conn.client.protocol == 1 and conn.client.takes_subagents:
-            report = state_report(subagent.id, state_to_v1(state))
-            self._outbox.send_to_client(update_line(subagent.parent_id, report))
+        report = state_report(subagent.id, state_to_v1(state))
+        line = update_line(subagent.parent_id, report)
+        for client in self._conn.audience(subagent.root):
+            if client.protocol == 1 and client.takes_subagents:
+                self._outbox.send(client.peer, line)
 
     def agent_exited(self) -> None:
         """Report the work of all sub-agents as unknown: the agent that did it has exited."""
@@ -51,10 +52,10 @@ class SubagentUpdates:
         for subagent in conn.subagents.working():
             line = update_line(subagent.parent_id, state_report(subagent.id, _UNKNOWN))
             outbox.journal.own_update(subagent.parent_id, line)
-            if conn.client.takes_subagents:
-                outbox.send_to_client(line)
-                if conn.client.protocol > 1:
-                    self._send_state(subagent, _UNKNOWN)
+            for client in conn.audience(subagent.root):
+                if client.takes_subagents:
+                    outbox.send(client.peer, line)
+            self._send_state(subagent, _UNKNOWN)
 
     def with_client_ids(self, line: bytes) -> bytes:
         """Return an update in which the sessions that it names have the client's ids."""
@@ -67,5 +68,8 @@ class SubagentUpdates:
         return encode({**message, "params": {**params, "update": renamed}})
 
     def _send_state(self, subagent: LiveSubagent, state: Json) -> None:
-        update = {"sessionUpdate": "state_update", **state}
-        self._outbox.send_to_client(update_line(subagent.id, update))
+        """Send the state of a sub-agent to the version 2 clients."""
+        line = update_line(subagent.id, {"sessionUpdate": "state_update", **state})
+        for client in self._conn.audience(subagent.root):
+            if client.protocol > 1:
+                self._outbox.send(client.peer, line)

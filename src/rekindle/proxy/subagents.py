@@ -144,7 +144,11 @@ class Subagents:
             number += 1
             session_id = f"{agent_id}~{number}"
         live = LiveSession(
-            id=session_id, agent_id=agent_id, updates=root.updates, suffixed=root.suffixed
+            id=session_id,
+            agent_id=agent_id,
+            updates=root.updates,
+            suffixed=root.suffixed,
+            clients=root.clients,
         )
         subagent = LiveSubagent(
             live=live,

@@ -58,7 +58,7 @@ def reused_setup(live: LiveSession, setup: Json) -> Json:
 
     The agent has the session with its instructions, and is not asked to open it again.
     """
-    present, given = live.setup.get(SYSTEM_PROMPT), setup.get(SYSTEM_PROMPT)
+    present, given = live.setup.params.get(SYSTEM_PROMPT), setup.get(SYSTEM_PROMPT)
     if given is None:
         return setup if present is None else {**setup, SYSTEM_PROMPT: present}
     if given != present:

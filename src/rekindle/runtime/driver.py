@@ -18,7 +18,8 @@ from threading import Lock
 from rekindle.model import LeaseHolder
 from rekindle.proxy.engine import Engine
 from rekindle.proxy.flow import QueryFailed
-from rekindle.proxy.step import AGENT, AgentExit, Peer, PendingQuery, Step
+from rekindle.proxy.peers import AGENT, Peer
+from rekindle.proxy.step import AgentExit, PendingQuery, Step
 from rekindle.runtime.clock import Clock
 from rekindle.runtime.log import Log
 from rekindle.runtime.query_handler import QueryHandler

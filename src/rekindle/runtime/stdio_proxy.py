@@ -19,7 +19,7 @@ from rekindle.model import LeaseHolder
 from rekindle.process.deadline import Deadline
 from rekindle.process.group import TERMINATE_TIMEOUT
 from rekindle.proxy.engine import Engine
-from rekindle.proxy.step import AGENT
+from rekindle.proxy.peers import AGENT
 from rekindle.runtime.agent_connection import AgentConnection, start_thread
 from rekindle.runtime.agent_process import AgentProcess
 from rekindle.runtime.driver import Driver

@@ -36,11 +36,10 @@ def test_content_that_version_1_lacks_becomes_text(content: object, shown: objec
     assert session_message_to_v1(update) == {**update, "content": shown}
 
 
-def test_a_version_1_client_receives_only_the_updates_that_it_knows() -> None:
+def test_updates_about_sub_agents_are_translated() -> None:
     message = {"sessionUpdate": "session_message", "messageId": "m"}
     for update in (ANNOUNCED, message):
-        assert update_to_v1(LiveToV1(), update) == []
-        assert update_to_v1(LiveToV1(with_subagents=True), update) == [update]
+        assert update_to_v1(LiveToV1(), update) == [update]
 
 
 @pytest.mark.parametrize(

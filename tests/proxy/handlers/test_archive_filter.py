@@ -11,7 +11,7 @@ from playbook import CLIENT, Playbook
 from rekindle.model import AgentIdentity, Archived, Counted, EntryBatch, Kind, Opened, Side
 from rekindle.proxy.handlers import list as list_handler
 from rekindle.proxy.handlers.archive_filter import ArchiveFilter
-from rekindle.proxy.step import AGENT
+from rekindle.proxy.peers import AGENT
 from rekindle.text.times import iso
 from selection import some
 

@@ -70,7 +70,9 @@ def test_a_session_that_a_flow_works_on_is_kept() -> None:
     pair = opened("fork")
     pair.request(1, "session/fork", sessionId="s1", cwd="/p")
     assert leave(pair) == ["*  waits 60 s at most"]
-    assert pair.reply("rekindle-1", {"sessionId": "f1"}).result["sessionId"] == "f1"
+    sent = pair.reply("rekindle-1", {"sessionId": "f1"})
+    assert sent.recorded[0] == "f1 forked from s1 at 2"
+    assert record_of(pair) is not None
 
 
 def test_a_session_whose_prompt_waits_for_the_agent_is_kept() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from playbook import CLIENT, Playbook
 from rekindle.model import AgentIdentity, Counted, EntryBatch, Kind, Opened, Side
 from rekindle.proxy.handlers.list import PAGE_SIZE
-from rekindle.proxy.step import AGENT
+from rekindle.proxy.peers import AGENT
 from rekindle.text.times import iso
 
 Json = dict[str, Any]

@@ -5,7 +5,7 @@ sent when its size has doubled, and otherwise with the next update of the call o
 turn. There is one instance per session.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -68,6 +68,11 @@ class LiveToolCallsToV1:
         """The number of bytes since an update of a terminal was last translated."""
         self._enough_bytes = _MIN_NEW_BYTES
         """The number of bytes after which the next update should be translated."""
+
+    def know(self, call_ids: Iterable[str]) -> None:
+        """Note the calls that the client has received before."""
+        for call_id in call_ids:
+            self._calls.setdefault(call_id, _Call(len(self._calls)))
 
     def tool_call(self, update: Json) -> list[Json]:
         """Translate a `tool_call_update`."""

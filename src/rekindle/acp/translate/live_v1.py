@@ -1,7 +1,8 @@
-"""Translate the live updates of a version 2 agent for a version 1 client. One instance per session.
+"""Translate the live updates of a version 2 agent for version 1 clients. One instance per session.
 
 Version 1 can only append to a message. Where a version 2 agent replaces a message, the client
-receives the new text as another message. A later replay shows it correctly.
+receives the new text as another message. A later replay shows it correctly. The caller leaves out
+the parts that some clients cannot show: boolean options and sub-agents.
 
 `acp/update_kinds` chooses the method for each update.
 """
@@ -24,9 +25,7 @@ _MAX_KEPT_MESSAGES = 8
 class LiveToV1:
     """The translator of one session's updates. Each method returns the updates of version 1."""
 
-    def __init__(self, *, with_booleans: bool = False, with_subagents: bool = False) -> None:
-        self._with_booleans = with_booleans
-        self._with_subagents = with_subagents
+    def __init__(self) -> None:
         self._contents: dict[str, list[Any]] = {}
         """The content of the last messages, by message id."""
         self._passed_chunks: list[bytes] = []
@@ -115,7 +114,7 @@ class LiveToV1:
     def config_options(self, update: Json) -> list[Json]:
         """Translate a `config_option_update`; add a `current_mode_update` if the mode changes."""
         options = self.options = as_array(update.get("configOptions"))
-        shown = options_to_v1(options, with_booleans=self._with_booleans)
+        shown = options_to_v1(options, with_booleans=True)
         rest = without(update, "sessionUpdate", "configOptions")
         updates: list[Json] = [
             {"sessionUpdate": "config_option_update", **rest, "configOptions": shown}
@@ -148,12 +147,12 @@ class LiveToV1:
     # -- sub-agents ------------------------------------------------------------------------
 
     def subagent(self, update: Json) -> list[Json]:
-        """Translate a `subagent_update` for a client that knows sub-agents."""
-        return [subagent_to_v1(update)] if self._with_subagents else []
+        """Translate a `subagent_update`. Only some clients know sub-agents."""
+        return [subagent_to_v1(update)]
 
     def session_message(self, update: Json) -> list[Json]:
-        """Translate a message between sessions, or a chunk of one, for such a client."""
-        return [session_message_to_v1(update)] if self._with_subagents else []
+        """Translate a message between sessions, or a chunk of one. Only such clients know them."""
+        return [session_message_to_v1(update)]
 
     # -- rewinds ---------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ for each run of chunks that the transcript joins to one message. The caller reco
 `acp/update_kinds` chooses the method for each update.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from msgspec import Struct
@@ -48,6 +48,15 @@ class LiveToV2:
         """Begin a turn; return the id of its prompt."""
         self._open_message, self._has_plan = None, False
         return self._make_id()
+
+    def know(self, call_ids: Iterable[str], *, has_plan: bool) -> None:
+        """Note the tool calls and the plan that the client has received before."""
+        self._known_calls.update(call_ids)
+        self._has_plan = has_plan
+
+    def continue_message(self, message: NamedMessage) -> None:
+        """Let the next chunk without an id continue a message that the client has."""
+        self._open_message = message
 
     # -- modes and options -----------------------------------------------------------------
 

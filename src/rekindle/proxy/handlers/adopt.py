@@ -1,7 +1,5 @@
 """Adopt a session that only the agent has: have it replayed, and record the replay."""
 
-from typing import Any
-
 from rekindle.acp import methods
 from rekindle.jsonvalue import as_object, as_str
 from rekindle.model import Change, Opened, Titled
@@ -26,11 +24,18 @@ from rekindle.proxy.handlers.restore import (
     wait_for_replay,
 )
 from rekindle.proxy.live_session import LiveSession, UpdatePolicy
+from rekindle.proxy.session_clients import Attachment, SessionSetup
 from rekindle.proxy.translation import setup_for_agent
 from rekindle.proxy.validation import refusal_of, unknown_session
 
 
-def adopt(conn: ConnectionState, method: str, session_id: str, setup: dict[str, Any]) -> SubFlow:
+def adopt(
+    conn: ConnectionState,
+    method: str,
+    session_id: str,
+    setup: SessionSetup,
+    attachment: Attachment,
+) -> SubFlow:
     """Open a session that only the agent has; return the agent's reply. Raises Refusal."""
     known: set[str] = yield LookupIds((session_id,))
     capabilities = conn.agent.capabilities
@@ -48,6 +53,7 @@ def adopt(conn: ConnectionState, method: str, session_id: str, setup: dict[str, 
     yield from acquire_lease(conn, session_id)
     live = conn.bind(session_id, session_id)
     live.setup = setup
+    conn.attach(setup.client, live, attachment)
     if any(isinstance(mark, Titled) for mark in marks):
         live.title.lock()
     is_load = method == methods.LOAD

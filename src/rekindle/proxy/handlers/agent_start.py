@@ -40,7 +40,7 @@ def ensure_agent(conn: ConnectionState) -> SubFlow:
         if agent.phase is AgentPhase.STARTING:
             yield from _start(agent)
         result: object = yield from _initialize(agent)
-        agent.initialize_succeeded(read_capabilities(as_object(result)))
+        agent.initialize_succeeded(read_capabilities(as_object(result)), as_object(result))
     except BaseException:
         agent.advance("start_failed")
         raise

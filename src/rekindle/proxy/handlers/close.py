@@ -4,6 +4,7 @@ A session that was never used has no record worth keeping: closing forgets it.
 """
 
 from rekindle.acp import methods
+from rekindle.acp.jsonrpc import INVALID_REQUEST
 from rekindle.model import UNKNOWN_TO_AGENT, AgentIdentity, Change, Deleted, Opened, Session
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
@@ -11,10 +12,12 @@ from rekindle.proxy.flow import (
     CallAgent,
     CancelTurn,
     ClientRequest,
+    DetachClient,
     DropQueuedPrompts,
     Flow,
     GetSession,
     RecordChanges,
+    Refusal,
     ReleaseLease,
     SubFlow,
     WaitForTurnEnd,
@@ -22,6 +25,7 @@ from rekindle.proxy.flow import (
 from rekindle.proxy.handlers.forget import forget_if_unused
 from rekindle.proxy.handlers.restore import belongs_to_agent
 from rekindle.proxy.live_session import LiveSession
+from rekindle.proxy.peers import ClientConnection
 from rekindle.proxy.validation import read_session_id
 
 _CANCEL_TIMEOUT_US = 10_000_000
@@ -31,8 +35,10 @@ AGENT_TIMEOUT_US = 10_000_000
 def close(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Cancel the turn, have the agent free the session, and keep the record of a used one."""
     session_id = read_session_id(methods.CLOSE, request.params)
-    live = conn.sessions.get_open(session_id)
-    if live is not None:
+    live = conn.opened_by(request.client, session_id)
+    if live is not None and _goes_on_without(live, request.client):
+        yield DetachClient(live)
+    elif live is not None:
         yield from close_session(conn, live)
         if not (yield from forget_if_unused(conn, live)):
             yield ReleaseLease(live.id)
@@ -46,6 +52,12 @@ def delete(conn: ConnectionState, request: ClientRequest) -> Flow:
     session: Session | None = yield GetSession(session_id)
     live = conn.sessions.get_open(session_id)
     if live is not None:
+        if other_clients(live, request.client):
+            raise Refusal(
+                INVALID_REQUEST,
+                "other clients have this session open: close it there, then delete it",
+                {"sessionId": session_id},
+            )
         yield from close_session(conn, live)
         yield ReleaseLease(live.id)
     changes: list[Change] = [Deleted(session_id=session_id, at_us=conn.at_us)]
@@ -58,6 +70,22 @@ def delete(conn: ConnectionState, request: ClientRequest) -> Flow:
     if conn.agent.is_running and capabilities.offers(methods.DELETE) and is_agents:
         yield CallAgent(methods.DELETE, {"sessionId": agent_id}, AGENT_TIMEOUT_US)
     return {}
+
+
+def other_clients(live: LiveSession, client: ClientConnection) -> bool:
+    """Return whether other clients keep a session open. Observers do not."""
+    return any(
+        peer != client.peer and not attachment.is_observer
+        for peer, attachment in live.clients.items()
+    )
+
+
+def _goes_on_without(live: LiveSession, client: ClientConnection) -> bool:
+    """Return whether a session stays open when a client closes it.
+
+    An observer never closes it, and other clients keep it open.
+    """
+    return live.clients[client.peer].is_observer or other_clients(live, client)
 
 
 def _is_another_agents(conn: ConnectionState, session: Session | None) -> bool:
@@ -78,7 +106,7 @@ def close_session(conn: ConnectionState, live: LiveSession) -> SubFlow:
         conn.sessions.abandon(live.agent_id)
     else:
         # The agent keeps the session: its updates are ignored, and it must not load it twice.
-        live.is_closed = True
+        live.close()
 
 
 def end_turn(conn: ConnectionState, live: LiveSession) -> SubFlow:

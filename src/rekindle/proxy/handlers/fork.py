@@ -5,6 +5,7 @@ new session, and receives the history with the first prompt.
 """
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rekindle.acp import methods
 from rekindle.jsonvalue import Json, as_object, as_str
@@ -39,6 +40,8 @@ from rekindle.proxy.handlers.open import (
     check_has_folder,
     check_same_folder,
     opening_result,
+    read_attachment,
+    setup_of,
     unique_session_id,
 )
 from rekindle.proxy.handlers.restore import (
@@ -50,6 +53,8 @@ from rekindle.proxy.handlers.restore import (
     handover_forbidden,
 )
 from rekindle.proxy.journal import opening_changes, recorded_response
+from rekindle.proxy.peers import ClientConnection
+from rekindle.proxy.session_clients import Attachment, SessionSetup
 from rekindle.proxy.system_prompt import PromptSource, check_system_prompt
 from rekindle.proxy.translation import opening_for_client, setup_for_agent
 from rekindle.proxy.validation import (
@@ -69,24 +74,28 @@ def fork(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Create a session that begins with the record of another."""
     session_id = read_session_id(methods.FORK, request.params)
     setup = read_setup(methods.FORK, request.params)
+    client = request.client
     yield from ensure_agent(conn)
     check_system_prompt(conn, methods.FORK, setup)
-    session: Session = yield from _parent(conn, session_id, setup)
+    session: Session = yield from _parent(conn, client, session_id, setup)
     transcript: Transcript = yield LoadTranscript(session_id)
     point = _fork_point(request.params, transcript, session)
     until = point.until_seq
     is_whole = until == session.last_seq
     parent = conn.sessions.get(session_id)
-    earlier = {} if parent is None else parent.setup
+    earlier = {} if parent is None else parent.setup.params
     prompts = PromptSource(conn, earlier, transcript.system_prompt)
     with conn.naming_session():
         how, agent_id, answer = yield from _fork_at_agent(
-            conn, session, setup, prompts, is_whole=is_whole
+            conn, session, setup_of(client, setup), prompts, is_whole=is_whole
         )
         fork_id: str = yield from unique_session_id(conn, agent_id)
         live = conn.bind(fork_id, agent_id)
     is_native = how is Restored.NATIVE
-    live.setup = prompts.native_setup(setup) if is_native else prompts.new_setup(setup)
+    live.setup = setup_of(
+        client, prompts.native_setup(setup) if is_native else prompts.new_setup(setup)
+    )
+    conn.attach(client.peer, live, read_attachment(request.params))
     problem = None if is_native else prompts.problem(setup)
     live.updates.discard_history()
     changes = fork_changes(fork_id, conn.at_us, session, transcript, until)
@@ -107,10 +116,12 @@ def fork(conn: ConnectionState, request: ClientRequest) -> Flow:
     opening = opening_changes(conn, live, methods.FORK, recorded_response(result))
     yield RecordChanges([*changes, *opening])
     yield AcquireLease(fork_id)
-    return opening_for_client(conn, live, result)
+    return opening_for_client(conn, client, live, result)
 
 
-def _parent(conn: ConnectionState, session_id: str, setup: Json) -> SubFlow:
+def _parent(
+    conn: ConnectionState, client: ClientConnection, session_id: str, setup: Json
+) -> SubFlow:
     """Return the session to fork. If only the agent has it, it is adopted first."""
     session: Session | None = yield GetSession(session_id)
     if session is not None and session.deleted_us is not None:
@@ -120,29 +131,37 @@ def _parent(conn: ConnectionState, session_id: str, setup: Json) -> SubFlow:
     if session is not None and session.cwd is not None:
         yield from check_same_folder(methods.FORK, session, setup)
         return session
-    yield from adopt(conn, methods.RESUME, session_id, setup)
+    adopted = setup_of(client, setup)
+    yield from adopt(conn, methods.RESUME, session_id, adopted, Attachment())
     live = conn.bind(session_id, session_id)
     yield RecordChanges(opening_changes(conn, live, methods.RESUME, recorded_response({})))
-    live.is_closed = True
+    live.close()
     yield ReleaseLease(session_id)
     return (yield GetSession(session_id))
 
 
 def _fork_at_agent(
-    conn: ConnectionState, session: Session, setup: Json, prompts: PromptSource, *, is_whole: bool
+    conn: ConnectionState,
+    session: Session,
+    setup: SessionSetup,
+    prompts: PromptSource,
+    *,
+    is_whole: bool,
 ) -> SubFlow:
     """Have the agent create the fork; return how it knows the history, its id and the result."""
     if is_whole:
-        agent_id, answer = yield from _fork_natively(conn, session, prompts.native_setup(setup))
+        native = replace(setup, params=prompts.native_setup(setup.params))
+        agent_id, answer = yield from _fork_natively(conn, session, native)
         if agent_id is not None:
             return Restored.NATIVE, agent_id, answer
     if not conn.settings.may_hand_over:
         raise handover_forbidden(session.id)
-    agent_id, answer = yield from create_agent_session(conn, prompts.new_setup(setup))
+    fresh = replace(setup, params=prompts.new_setup(setup.params))
+    agent_id, answer = yield from create_agent_session(conn, fresh)
     return Restored.HANDOVER, agent_id, answer
 
 
-def _fork_natively(conn: ConnectionState, session: Session, setup: Json) -> SubFlow:
+def _fork_natively(conn: ConnectionState, session: Session, setup: SessionSetup) -> SubFlow:
     """Return the fork's id and the agent's result; no id if the agent cannot fork the session."""
     live = conn.sessions.get(session.id)
     if live is None or live.memory.is_missing:

@@ -2,7 +2,8 @@
 
 The agent is asked for the client's version first, because no translation is the best translation.
 The version that it uses is read from the body of its response: its version number alone proves
-nothing.
+nothing. The agent is initialized once, with the capabilities of the first client. Further clients
+receive the same response in their own versions.
 """
 
 from typing import Any
@@ -29,6 +30,7 @@ from rekindle.proxy.flow import (
     SubFlow,
 )
 from rekindle.proxy.handlers.agent_start import ensure_agent, may_accept_other_version
+from rekindle.proxy.peers import ClientConnection
 from rekindle.proxy.validation import invalid, refusal_of, rekindle_meta
 
 SUPPORTED = (1, 2)
@@ -36,16 +38,19 @@ SUPPORTED = (1, 2)
 
 def initialize(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Answer `initialize` in the client's version, whatever version the agent uses."""
-    params = request.params
+    params, client = request.params, request.client
     version = _requested_version(params)
+    if conn.agent.was_ready and client.peer != conn.primary:
+        if client.protocol != version and conn.sessions.opened_by(client.peer):
+            raise _open_sessions()
+        _note_client(client, params, version)
+        return _advertise(conn, client, conn.agent.initialize_result)
+    conn.primary = client.peer
     is_agreed = conn.agent.was_ready and conn.agent.is_running
-    is_change = is_agreed or version != conn.client.protocol
+    is_change = is_agreed or version != client.protocol
     if is_change and (conn.unnamed_sessions or conn.sessions):
-        # The open sessions depend on the versions that were agreed on before.
-        raise Refusal(
-            INVALID_REQUEST, "initialize: this connection has open sessions; use a new connection"
-        )
-    _note_client(conn, params, version)
+        raise _open_sessions()
+    _note_client(client, params, version)
     yield from ensure_agent(conn)
     conn.agent.begin_initialize()
     try:
@@ -55,14 +60,20 @@ def initialize(conn: ConnectionState, request: ClientRequest) -> Flow:
             if reply.line:
                 return reply.line
             raise refusal_of(reply, "initialize")
-        conn.agent.initialize_succeeded(read_capabilities(result))
+        conn.agent.initialize_succeeded(read_capabilities(result), result)
     finally:
         conn.agent.end_initialize()
-    return _advertise(conn, result)
+    return _advertise(conn, client, result)
 
 
-def _note_client(conn: ConnectionState, params: dict[str, Any], version: int) -> None:
-    client = conn.client
+def _open_sessions() -> Refusal:
+    """Return the refusal of a change: open sessions depend on the versions agreed on before."""
+    return Refusal(
+        INVALID_REQUEST, "initialize: this connection has open sessions; use a new connection"
+    )
+
+
+def _note_client(client: ClientConnection, params: dict[str, Any], version: int) -> None:
     client.protocol = version
     capabilities = as_object(params.get("clientCapabilities"))
     session = as_object(capabilities.get("session"))
@@ -85,10 +96,11 @@ def _requested_version(params: dict[str, Any]) -> int:
 def _initialize_agent(conn: ConnectionState, request: ClientRequest) -> SubFlow:
     """Forward `initialize` in the client's version; if the agent refuses it, try the other."""
     params, line, agent = request.params, request.line, conn.agent
-    asked = {**params, "protocolVersion": conn.client.protocol}
+    version = request.client.protocol
+    asked = {**params, "protocolVersion": version}
     if "protocolVersion" in params and asked != params:
         line = encode({**(decode_object(line) or {}), "params": asked})
-    other = request_to_v1(params) if conn.client.protocol > 1 else request_to_v2(params)
+    other = request_to_v1(params) if version > 1 else request_to_v2(params)
     agent.initialize_params = [params, other]
     reply: AgentReply = yield ForwardRequest(methods.INITIALIZE, line)
     if reply.error is None or not may_accept_other_version(agent, asked, reply):
@@ -101,9 +113,11 @@ def _initialize_agent(conn: ConnectionState, request: ClientRequest) -> SubFlow:
     return reply
 
 
-def _advertise(conn: ConnectionState, result: dict[str, Any]) -> dict[str, Any]:
+def _advertise(
+    conn: ConnectionState, client: ClientConnection, result: dict[str, Any]
+) -> dict[str, Any]:
     capabilities, version = conn.agent.capabilities, conn.settings.version
-    if conn.client.protocol == 1:
+    if client.protocol == 1:
         answer = result if capabilities.protocol == 1 else response_to_v1(result)
         return advertise_v1({**answer, "protocolVersion": 1}, capabilities, version)
     answer = result if capabilities.protocol > 1 else response_to_v2(result)

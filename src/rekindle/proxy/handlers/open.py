@@ -4,11 +4,15 @@ A recorded session is always replayed from the record, whatever the agent itself
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import INVALID_PARAMS, update_line
 from rekindle.jsonvalue import Json, as_array, as_object, as_str, decode_object, encode
-from rekindle.model import Session
+from rekindle.model import UNKNOWN_TO_AGENT, Session
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
     AcquireLease,
@@ -20,6 +24,7 @@ from rekindle.proxy.flow import (
     GetSession,
     LoadTranscript,
     LookupIds,
+    ReadEntries,
     RecordChanges,
     Refusal,
     ReleaseLease,
@@ -29,16 +34,21 @@ from rekindle.proxy.flow import (
 )
 from rekindle.proxy.handlers.adopt import adopt
 from rekindle.proxy.handlers.agent_start import ensure_agent
+from rekindle.proxy.handlers.close import other_clients
 from rekindle.proxy.handlers.replay_cursor import refusing_bad_cursors
 from rekindle.proxy.handlers.restore import Restored, RestoreResult, acquire_lease, restore
 from rekindle.proxy.journal import opening_changes, recorded_response, response_entry
+from rekindle.proxy.live_session import LiveSession
+from rekindle.proxy.peers import ClientConnection
+from rekindle.proxy.session_clients import Attachment, SessionSetup
 from rekindle.proxy.system_prompt import check_system_prompt, reused_setup
-from rekindle.proxy.translation import opening_for_client, setup_for_agent
+from rekindle.proxy.translation import opening_for_client, seed_translator, setup_for_agent
 from rekindle.proxy.validation import (
     deleted_session,
     read_session_id,
     read_setup,
     refusal_of,
+    rekindle_meta,
     unknown_session,
 )
 from rekindle.transcript.model import TranscriptTurn
@@ -48,14 +58,18 @@ from rekindle.transcript.replay_subagents import with_subagents, without_subagen
 from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
 
+_SETUP_FIELDS = ("mcpServers", "additionalDirectories")
+"""The params that the client chooses with which a session is opened first."""
+
 # -- the methods ------------------------------------------------------------------------------
 
 
 def new(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Have the agent create a session, and give it an id that no other session has."""
-    setup = read_setup(methods.NEW, request.params)
+    client = request.client
+    setup = setup_of(client, read_setup(methods.NEW, request.params))
     yield from ensure_agent(conn)
-    check_system_prompt(conn, methods.NEW, setup)
+    check_system_prompt(conn, methods.NEW, setup.params)
     params, line = setup_for_agent(conn, methods.NEW, setup), request.line
     if params != request.params:
         line = encode({**(decode_object(line) or {}), "params": params})
@@ -70,46 +84,53 @@ def new(conn: ConnectionState, request: ClientRequest) -> Flow:
         session_id: str = yield from unique_session_id(conn, agent_id)
         live = conn.bind(session_id, agent_id)
     live.setup = setup
+    conn.attach(client.peer, live, read_attachment(request.params))
     named = {**result, "sessionId": session_id}
     yield RecordChanges(opening_changes(conn, live, methods.NEW, recorded_response(named)))
     yield AcquireLease(session_id)
-    if session_id == agent_id and not (conn.is_translating or conn.settings.agents):
+    is_same = session_id == agent_id and not conn.translates_for(client)
+    if is_same and not conn.settings.agents:
         return reply.line
-    return opening_for_client(conn, live, named)
+    return opening_for_client(conn, client, live, named)
 
 
 def load(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Restore a session and replay it whole, then respond."""
-    session, result, transcript = yield from _open(conn, methods.LOAD, request.params)
+    client = request.client
+    opened: _OpenedSession = yield from _open(conn, request)
+    session, transcript = opened.session, opened.transcript
     if session is not None:
         updates = replay_v1(
             transcript,
             transcript.take_turns(),
             title=session.title,
             is_running=conn.has_turn(session.id),
-            with_booleans=conn.client.takes_booleans or not conn.is_translating,
+            with_booleans=client.takes_booleans or conn.agent.capabilities.protocol == 1,
         )
-        yield SendToClient(_replay_lines(conn, session.id, updates, transcript.turns))
-        _announce_subagents(conn, session.id)
-    return _for_client(conn, request, result)
+        yield SendToClient(_replay_lines(conn, client, session.id, updates, transcript.turns))
+        opened.joined()
+        _announce_subagents(conn, client, session.id)
+    return opened.for_client(conn, client)
 
 
 def resume(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Restore a session without a replay, for a version 1 client."""
-    _, result, _ = yield from _open(conn, methods.RESUME, request.params)
-    _announce_subagents(conn, str(request.params["sessionId"]))
-    return _for_client(conn, request, result)
+    opened: _OpenedSession = yield from _open(conn, request)
+    opened.joined()
+    _announce_subagents(conn, request.client, str(request.params["sessionId"]))
+    return opened.for_client(conn, request.client)
 
 
 def resume_v2(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Restore a session for a version 2 client: replay from its cursor, send its state, respond."""
-    params = request.params
+    params, client = request.params, request.client
     cursor = params.get("replayFrom")
     if cursor is not None:
         with refusing_bad_cursors():
             check_cursor(cursor)
-    was_open = conn.sessions.get_open(as_str(params.get("sessionId"))) is not None
-    session, result, transcript = yield from _open(conn, methods.RESUME, params)
+    before = _UseBefore.of(conn, client, as_str(params.get("sessionId")))
+    opened: _OpenedSession = yield from _open(conn, request)
+    session, result, transcript = opened.session, opened.result, opened.transcript
     session_id = str(params["sessionId"])
     if session is None:
         transcript = yield LoadTranscript(session_id)
@@ -120,29 +141,32 @@ def resume_v2(conn: ConnectionState, request: ClientRequest) -> Flow:
             with refusing_bad_cursors():
                 turns = select_turns(cursor, transcript)
         except Refusal:
-            if not was_open:
-                yield from _let_go(conn, session_id)
+            yield from before.restore(conn, client, session_id)
             raise
         title = session.title if session is not None else None
         truncation = truncation_since(cursor, transcript)
         if truncation is not None:
             yield SendToClient([update_line(session_id, truncation)])
         updates = replay_v2(turns, transcript, title=title, is_running=is_running)
-        yield SendToClient(_replay_lines(conn, session_id, updates, turns))
+        yield SendToClient(_replay_lines(conn, client, session_id, updates, turns))
+    opened.joined()
     yield FlushHeld(session_id)
-    _announce_subagents(conn, session_id)
+    _announce_subagents(conn, client, session_id)
     state = {"sessionUpdate": "state_update", "state": session_state(conn, session_id)}
     yield SendToClient([update_line(session_id, state)])
     meta = result["_meta"]
     ours = {**meta["rekindle"], "seq": transcript.last_seq + 1}
-    return {**_for_client(conn, request, result), "_meta": {**meta, "rekindle": ours}}
+    return {**opened.for_client(conn, client), "_meta": {**meta, "rekindle": ours}}
 
 
 def _replay_lines(
-    conn: ConnectionState, session_id: str, updates: Iterable[Json], turns: list[TranscriptTurn]
+    conn: ConnectionState,
+    client: ClientConnection,
+    session_id: str,
+    updates: Iterable[Json],
+    turns: list[TranscriptTurn],
 ) -> Iterator[bytes]:
     """Yield the lines of a replay, with those of sub-agents if the client knows these."""
-    client = conn.client
     if client.takes_subagents:
         running = {it.id for it in conn.subagents.of(session_id) if it.is_working}
         replay = with_subagents(session_id, updates, turns, client.protocol, running=running)
@@ -151,9 +175,9 @@ def _replay_lines(
     return (update_line(own_id, update) for own_id, update in replay)
 
 
-def _announce_subagents(conn: ConnectionState, session_id: str) -> None:
+def _announce_subagents(conn: ConnectionState, client: ClientConnection, session_id: str) -> None:
     """Let the announcements of the sub-agents that the agent still has follow the response."""
-    is_v2 = conn.client.protocol > 1 and not conn.is_translating
+    is_v2 = client.protocol > 1 and not conn.translates_for(client)
     for line in conn.subagents.announcements(session_id, with_states=is_v2):
         conn.queues.hold(session_id, line)
 
@@ -161,42 +185,101 @@ def _announce_subagents(conn: ConnectionState, session_id: str) -> None:
 # -- opening ----------------------------------------------------------------------------------
 
 
-def _open(conn: ConnectionState, method: str, params: Json) -> SubFlow:
-    """Open a session; return it, the result for the client, and the transcript.
+def setup_of(client: ClientConnection, params: Json) -> SessionSetup:
+    """Return the params with which a client opens a session, with the client."""
+    return SessionSetup(params, client.protocol, client.peer)
 
-    The session is None if the record did not have it. In this case it was adopted.
-    """
+
+def read_attachment(params: Json) -> Attachment:
+    """Return how a client wants to use the session that it opens."""
+    ours = rekindle_meta(params)
+    return Attachment(
+        wants_permissions=ours.get("permissions") is True,
+        is_observer=ours.get("role") == "observer",
+    )
+
+
+class _OpenedSession(Struct, frozen=True):
+    """A session that a client has opened."""
+
+    session: Session | None
+    """None if the record did not have it. Then it was adopted."""
+    live: LiveSession | None
+    """None if the agent has exited meanwhile, and the session was closed."""
+    result: Json
+    transcript: Transcript
+    attachment: Attachment | None = None
+    """Set if the client joins a session that continues."""
+
+    def joined(self) -> None:
+        """Let the client receive live updates: it has the history."""
+        if self.attachment is not None:
+            self.attachment.is_joining = False
+
+    def for_client(self, conn: ConnectionState, client: ClientConnection) -> Json:
+        """Return the result in the client's version."""
+        if self.live is None:
+            return self.result
+        return opening_for_client(conn, client, self.live, self.result)
+
+
+def _open(conn: ConnectionState, request: ClientRequest) -> SubFlow:
+    """Open a session; return an _OpenedSession."""
+    method, params, client = request.method, request.params, request.client
     session_id = read_session_id(method, params)
     setup = read_setup(method, params)
     yield from ensure_agent(conn)
     check_system_prompt(conn, method, setup)
     session: Session | None = yield from _usable_session(conn, method, session_id, setup)
     if session is None:
-        reply: AgentReply = yield from adopt(conn, method, session_id, setup)
+        reply: AgentReply = yield from adopt(
+            conn, method, session_id, setup_of(client, setup), read_attachment(params)
+        )
         adopted = RestoreResult(Restored.NATIVE, as_object(reply.result), Transcript())
         result = opening_result(adopted)
         live = conn.bind(session_id, session_id)
         yield RecordChanges(opening_changes(conn, live, method, recorded_response(result)))
-        return None, result, Transcript()
-    was_open = conn.sessions.get_open(session_id) is not None
+        return _OpenedSession(None, live, result, Transcript())
+    before = _UseBefore.of(conn, client, session_id)
     wants_replay = method == methods.LOAD or params.get("replayFrom") is not None
     try:
         restored: RestoreResult = yield from _restore_or_reuse(
-            conn, session, setup, is_load=wants_replay
+            conn, request, session, setup, is_load=wants_replay
         )
     except Refusal:
-        if not was_open:
-            yield from _let_go(conn, session_id)
+        yield from before.restore(conn, client, session_id)
         raise
     result = opening_result(restored)
-    yield from _record_opening(conn, method, session_id, result, restored.transcript)
-    return session, result, restored.transcript
+    if method == methods.LOAD and restored.how is Restored.LIVE and conn.has_turn(session_id):
+        result["_meta"]["rekindle"]["turn"] = {"state": session_state(conn, session_id)}
+    live = conn.sessions.get(session_id)
+    yield from _record_opening(conn, method, live, result, restored.transcript)
+    return _OpenedSession(session, live, result, restored.transcript, restored.attachment)
 
 
-def _let_go(conn: ConnectionState, session_id: str) -> SubFlow:
-    """Forget a session that could not be opened, and release its lease."""
-    conn.drop(session_id)
-    yield ReleaseLease(session_id)
+class _UseBefore(Struct, frozen=True):
+    """How a session was used before a client tried to open it."""
+
+    is_open: bool
+    is_attached: bool
+
+    @classmethod
+    def of(cls, conn: ConnectionState, client: ClientConnection, session_id: str | None) -> Self:
+        """Return the present use of a session."""
+        live = conn.sessions.get_open(session_id)
+        return cls(live is not None, live is not None and client.peer in live.clients)
+
+    def restore(self, conn: ConnectionState, client: ClientConnection, session_id: str) -> SubFlow:
+        """Undo an attempt that failed. A session that was not open loses its lease."""
+        if not self.is_open:
+            conn.drop(session_id)
+            yield ReleaseLease(session_id)
+            return
+        live = conn.sessions.get(session_id)
+        attachment = None if live is None else live.clients.pop(client.peer, None)
+        if live is not None and attachment is not None and self.is_attached:
+            attachment.is_joining = False
+            live.clients[client.peer] = attachment
 
 
 def _usable_session(conn: ConnectionState, method: str, session_id: str, setup: Json) -> SubFlow:
@@ -218,25 +301,74 @@ def _usable_session(conn: ConnectionState, method: str, session_id: str, setup: 
 
 
 def _restore_or_reuse(
-    conn: ConnectionState, session: Session, setup: Json, *, is_load: bool
+    conn: ConnectionState, request: ClientRequest, session: Session, setup: Json, *, is_load: bool
 ) -> SubFlow:
     """Restore a session unless it is live; return a RestoreResult."""
+    client = request.client
     # Agents find their sessions by the folder as it was spelled when they were created.
-    setup = {**setup, "cwd": session.cwd}
+    opened = setup_of(client, {**setup, "cwd": session.cwd})
     live = conn.sessions.get(session.id)
     if live is not None and not live.memory.is_missing:
-        live.setup, live.is_closed = reused_setup(live, setup), False
-        return RestoreResult(Restored.LIVE, {}, (yield LoadTranscript(session.id)))
-    return (yield from restore(conn, session, setup, is_load=is_load))
+        return (yield from _join(conn, request, live, opened))
+    if live is None:
+        live = conn.bind(session.id, UNKNOWN_TO_AGENT)
+    elif other_clients(live, client):
+        opened = live.setup
+    conn.attach(client.peer, live, read_attachment(request.params))
+    return (yield from restore(conn, session, opened, is_load=is_load))
+
+
+def _join(
+    conn: ConnectionState, request: ClientRequest, live: LiveSession, opened: SessionSetup
+) -> SubFlow:
+    """Let a client join a session that the agent has open; return a RestoreResult.
+
+    The session continues meanwhile. The client receives no live updates until it has the history:
+    entries that are recorded while the transcript is read are added to it at the end.
+    """
+    client = request.client
+    reused = reused_setup(live, opened.params)
+    if not live.clients:
+        live.setup = replace(opened, params=reused)
+    attachment = read_attachment(request.params)
+    attachment.is_joining = True
+    conn.attach(client.peer, live, attachment)
+    transcript: Transcript = yield LoadTranscript(live.id, is_shared=True)
+    for entry in (yield ReadEntries(live.id, transcript.last_seq)):
+        transcript.add(entry)
+    if client.protocol > 1 or client.peer != live.turn.prompter:
+        _remove_unacknowledged(transcript, live.turn.unacknowledged)
+    if conn.translates_for(client):
+        seed_translator(conn, live, transcript)
+    ignored = tuple(
+        name
+        for name in _SETUP_FIELDS
+        if name in request.params
+        and as_array(reused.get(name)) != as_array(live.setup.params.get(name))
+    )
+    return RestoreResult(
+        Restored.LIVE, {}, transcript, ignored_setup=ignored, attachment=attachment
+    )
+
+
+def _remove_unacknowledged(transcript: Transcript, count: int) -> None:
+    """Leave out prompts that a version 2 agent has not accepted: it will send them with ids."""
+    turns = transcript.turns
+    while count and turns and turns[-1].unnamed_prompt is not None and len(turns[-1].items) == 1:
+        turns.pop()
+        count -= 1
 
 
 def _record_opening(
-    conn: ConnectionState, method: str, session_id: str, result: Json, transcript: Transcript
+    conn: ConnectionState,
+    method: str,
+    live: LiveSession | None,
+    result: Json,
+    transcript: Transcript,
 ) -> SubFlow:
     """Record the opening of a session, also in the transcript that is replayed next."""
     line = recorded_response(result)
     transcript.add(response_entry(line, conn.at_us))
-    live = conn.sessions.get(session_id)
     if live is not None and result["_meta"]["rekindle"]["restored"] != Restored.LIVE:
         yield RecordChanges(opening_changes(conn, live, method, line))
 
@@ -294,15 +426,12 @@ def opening_result(restored: RestoreResult) -> Json:
     ours: Json = {"restored": restored.how.value}
     if restored.missing_turns:
         ours["missingTurns"] = restored.missing_turns
+    if restored.ignored_setup:
+        ours["ignoredSetup"] = list(restored.ignored_setup)
     if restored.lacks_system_prompt:
         ours["systemPromptApplied"] = False
     meta = {**as_object(answer.get("_meta")), "rekindle": ours}
     return {**known, **given, "_meta": meta}
-
-
-def _for_client(conn: ConnectionState, request: ClientRequest, result: Json) -> Json:
-    live = conn.sessions.get(as_str(request.params.get("sessionId")))
-    return result if live is None else opening_for_client(conn, live, result)
 
 
 def session_state(conn: ConnectionState, session_id: str) -> str:

@@ -15,6 +15,7 @@ from rekindle.jsonvalue import Json, as_array, as_object, as_str, encode
 from rekindle.model import UNKNOWN_TO_AGENT, Kind, Opened, Session
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
+    Broadcast,
     ClientRequest,
     Flow,
     ForwardToAgent,
@@ -24,14 +25,17 @@ from rekindle.proxy.flow import (
     RecordUndelivered,
     Refusal,
     SendToClient,
+    SendToSession,
     SubFlow,
 )
 from rekindle.proxy.handlers.agent_start import ensure_agent
 from rekindle.proxy.handlers.restore import RestoreResult, acquire_lease, restore
-from rekindle.proxy.journal import agent_entry, opened_change, prompt_blocks
+from rekindle.proxy.journal import agent_entry, opened_change
 from rekindle.proxy.live_session import LiveSession, SuffixedIds
 from rekindle.proxy.outbox import RUNNING
-from rekindle.proxy.translation import translator_to_v2, update_for_client
+from rekindle.proxy.peers import ClientConnection
+from rekindle.proxy.session_clients import Translators
+from rekindle.proxy.translation import translator_to_v2
 from rekindle.proxy.validation import deleted_session, invalid, unknown_session
 from rekindle.transcript.handover import as_block, handover_text
 from rekindle.transcript.model import handover_notice
@@ -41,12 +45,12 @@ from rekindle.transcript.titles import title_from_prompt
 
 def prompt(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Forward a prompt to an agent that knows the session, or that receives the history with it."""
-    session_id, line = str(request.session_id), request.line
-    live = open_session(conn, session_id)
+    session_id, line, client = str(request.session_id), request.line, request.client
+    live = open_session(conn, client, session_id)
     yield from acquire_lease(conn, session_id)
     session = yield from _prepare_agent(conn, live, line)
     # Only now: a restarted agent may use another version than before.
-    is_answered_here = conn.client.protocol > 1 and conn.is_translating
+    is_answered_here = client.protocol > 1 and conn.translates_for(client)
     if is_answered_here:
         check_blocks(methods.PROMPT, "prompt", request.params.get("prompt"))
     blocks = as_array(request.params.get("prompt"))
@@ -57,26 +61,28 @@ def prompt(conn: ConnectionState, request: ClientRequest) -> Flow:
     elif live.handover.is_reminder_due and not _is_slash_command(blocks):
         preface = as_block(live.handover.reminder)
     is_v2_agent = conn.agent.capabilities.protocol > 1
-    live.turn.prompt_sent(blocks, is_acknowledged_later=is_v2_agent)
+    if not any(map(conn.translates_for, conn.audience(live))):
+        # A client of the other version that comes later gets a new one, which knows the turn.
+        live.translators = Translators()
+    live.turn.prompt_sent(client.peer, blocks, is_acknowledged_later=is_v2_agent)
+    yield ForwardToAgent(line, preface, is_answered=is_answered_here)
     result: Json | None = None
-    if is_answered_here:
-        result = yield from _forward_for_v2_client(conn, live, line, preface)
-    else:
-        yield ForwardToAgent(line, preface)
+    if not is_v2_agent and (is_answered_here or len(live.clients) > 1):
+        result = yield from _announce_prompt(conn, client, live, blocks)
     if is_handover:
         notice = update_line(session_id, handover_notice(conn.at_us, live.handover.reason))
-        if conn.client.protocol > 1 and is_v2_agent:
+        if client.protocol > 1 and is_v2_agent:
             # The client shows it after the prompt, which the agent has yet to echo.
             live.handover.notice = notice
         else:
-            yield SendToClient([notice])
+            yield SendToSession(live, notice)
     _note_title(live, session, blocks)
-    return result
+    return result if is_answered_here else None
 
 
-def open_session(conn: ConnectionState, session_id: str) -> LiveSession:
-    """Return a session that the client has opened. Raises Refusal."""
-    live = conn.sessions.get_open(session_id)
+def open_session(conn: ConnectionState, client: ClientConnection, session_id: str) -> LiveSession:
+    """Return a session that a client has opened. Raises Refusal."""
+    live = conn.opened_by(client, session_id)
     if live is None:
         raise unknown_session(
             session_id, "it is not open on this connection; load or resume it first"
@@ -137,7 +143,7 @@ def restore_if_missing(conn: ConnectionState, live: LiveSession) -> SubFlow:
 def _send_changed_settings(
     conn: ConnectionState, live: LiveSession, answer: Json, transcript: Transcript
 ) -> SubFlow:
-    """Send the client the settings that a restored agent did not accept.
+    """Send the clients the settings that a restored agent did not accept.
 
     Raises Refusal if its mode has changed: the user may have chosen one with fewer rights.
     """
@@ -153,12 +159,10 @@ def _send_changed_settings(
     options = answer.get("configOptions")
     if isinstance(options, list) and options != recorded:
         updates.append({"sessionUpdate": "config_option_update", "configOptions": options})
-    sent = updates
-    if conn.is_translating:
-        sent = [it for update in updates for it in update_for_client(conn, live, update).updates]
     lines = [update_line(live.id, update) for update in updates]
     yield RecordChanges([agent_entry(conn, live.id, Kind.UPDATE, line) for line in lines])
-    yield SendToClient([update_line(live.id, update) for update in sent])
+    for update in updates:
+        yield Broadcast(live, update)
     if has_other_mode:
         raise Refusal(
             INTERNAL_ERROR,
@@ -190,18 +194,36 @@ def _begin_handover(conn: ConnectionState, live: LiveSession) -> SubFlow:
     return as_block(text)
 
 
-def _forward_for_v2_client(
-    conn: ConnectionState, live: LiveSession, line: bytes, preface: Json | None
+def _announce_prompt(
+    conn: ConnectionState, client: ClientConnection, live: LiveSession, blocks: list[Any]
 ) -> SubFlow:
-    """Forward a version 2 client's prompt to a version 1 agent; return the acknowledgement."""
-    message_id = translator_to_v2(conn, live).begin_turn()
+    """Send a prompt for a version 1 agent to the other clients; return the acknowledgement.
+
+    Version 2 clients receive it too if it is their own. The record has the id of the message, so
+    that a replay has the same.
+    """
+    if any(it.protocol > 1 for it in conn.audience(live)):
+        message_id = translator_to_v2(conn, live).begin_turn()
+    else:
+        message_id = f"rekindle-{conn.at_us:x}"
     result = {"messageId": message_id}
-    yield ForwardToAgent(line, preface, is_answered=True)
     answer = encode({"jsonrpc": "2.0", "result": result})
     yield RecordChanges([agent_entry(conn, live.id, Kind.ANSWER, answer, protocol=2)])
-    blocks = prompt_blocks(line)
-    message = {"sessionUpdate": "user_message", "messageId": message_id, "content": blocks}
-    yield SendToClient([update_line(live.id, update) for update in (message, RUNNING)])
+    whole = {"sessionUpdate": "user_message", "messageId": message_id, "content": blocks}
+    state = {"sessionUpdate": "state_update", **RUNNING}
+    for other in conn.audience(live):
+        if other.protocol > 1:
+            updates = [whole, state]
+        elif other.peer == client.peer:
+            continue
+        else:
+            chunk = {"sessionUpdate": "user_message_chunk", "messageId": message_id}
+            info = {
+                "sessionUpdate": "session_info_update",
+                "_meta": {"rekindle": {"turn": RUNNING}},
+            }
+            updates = [*({**chunk, "content": block} for block in blocks), info]
+        yield SendToClient([update_line(live.id, update) for update in updates], other.peer)
     return result
 
 

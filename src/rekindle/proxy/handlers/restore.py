@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rekindle.acp import methods
 from rekindle.acp.agent_families import are_related
@@ -51,6 +52,7 @@ from rekindle.proxy.flow import (
 )
 from rekindle.proxy.foreign_turns import ForeignTurnRecorder, place_after
 from rekindle.proxy.live_session import LiveSession, MemoryState, SuffixedIds, UpdatePolicy
+from rekindle.proxy.session_clients import Attachment, SessionSetup
 from rekindle.proxy.system_prompt import PromptSource
 from rekindle.proxy.translation import setup_for_agent
 from rekindle.proxy.validation import leased_session, refusal_of
@@ -94,6 +96,10 @@ class RestoreResult(Struct, frozen=True):
     transcript: Transcript
     missing_turns: int = 0
     """The number of turns that the agent has lost. The next prompt carries them."""
+    attachment: Attachment | None = None
+    """Set if the client joins a session that continues."""
+    ignored_setup: tuple[str, ...] = ()
+    """The params of this client that another client's replace."""
     lacks_system_prompt: bool = False
     """Whether the agent does not support the system prompt of the session."""
 
@@ -111,7 +117,7 @@ class _NativeMemory(Struct, frozen=True):
 
 
 def restore(
-    conn: ConnectionState, session: Session, setup: dict[str, Any], *, is_load: bool = False
+    conn: ConnectionState, session: Session, setup: SessionSetup, *, is_load: bool = False
 ) -> SubFlow:
     """Restore a session; return a RestoreResult. Raises Refusal.
 
@@ -126,14 +132,14 @@ def restore(
     reminder, problem, reason = "", None, HandoverReason.LOST
     try:
         transcript: Transcript = yield LoadTranscript(session.id)
-        prompts = PromptSource(conn, sent_before, transcript.system_prompt)
-        live.setup = prompts.native_setup(setup)
+        prompts = PromptSource(conn, sent_before.params, transcript.system_prompt)
+        live.setup = replace(setup, params=prompts.native_setup(setup.params))
         native: _NativeMemory | None = yield from _restore_natively(
             conn, session, live, transcript, is_load=is_load
         )
         if native is None:
-            problem = prompts.problem(setup)
-            live.setup = prompts.new_setup(setup)
+            problem = prompts.problem(setup.params)
+            live.setup = replace(setup, params=prompts.new_setup(setup.params))
             reason = _handover_reason(conn, session, live, transcript)
             how, answer = Restored.HANDOVER, (yield from _begin_again(conn, session, live))
             live.title.lock()
@@ -161,7 +167,9 @@ def restore(
         conn.remove_subagents(session.id, transcript.truncations.removed)
     if problem is not None:
         yield ReportToUser(problem)
-    return RestoreResult(how, answer, transcript, len(missing), problem is not None)
+    return RestoreResult(
+        how, answer, transcript, len(missing), lacks_system_prompt=problem is not None
+    )
 
 
 def acquire_lease(
@@ -284,7 +292,7 @@ def is_listed(conn: ConnectionState, live: LiveSession) -> SubFlow:
     """Return whether the agent lists a session in the folder that it is opened in."""
     if not conn.agent.capabilities.offers(methods.LIST):
         return False
-    params: dict[str, Any] = {"cwd": live.setup["cwd"]}
+    params: dict[str, Any] = {"cwd": live.setup.params["cwd"]}
     for _ in range(_MAX_LIST_PAGES):
         reply: AgentReply = yield CallAgent(methods.LIST, params, _LIST_TIMEOUT_US)
         result = as_object(reply.result)
@@ -308,7 +316,7 @@ def _begin_again(conn: ConnectionState, session: Session, live: LiveSession) -> 
     return answer
 
 
-def create_agent_session(conn: ConnectionState, setup: dict[str, Any]) -> SubFlow:
+def create_agent_session(conn: ConnectionState, setup: SessionSetup) -> SubFlow:
     """Have the agent create a session; return its id and the result. Raises Refusal."""
     params = setup_for_agent(conn, methods.NEW, setup)
     reply: AgentReply = yield CallAgent(methods.NEW, params, RESTORE_TIMEOUT_US)

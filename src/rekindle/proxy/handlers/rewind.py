@@ -36,6 +36,7 @@ from rekindle.proxy.flow import (
     RecordChanges,
     Refusal,
     SendToClient,
+    SendToSession,
     SubFlow,
 )
 from rekindle.proxy.handlers.close import AGENT_TIMEOUT_US, end_turn
@@ -65,7 +66,7 @@ from rekindle.transcript.truncation import find_message, items_of, previous_mess
 
 def rewind(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Remove everything after a message from a session."""
-    live = open_session(conn, read_session_id(methods.REWIND, request.params))
+    live = open_session(conn, request.client, read_session_id(methods.REWIND, request.params))
     wanted = _read_message_id(methods.REWIND, "toMessageId", request.params)
     yield from acquire_lease(conn, live.id)
     transcript: Transcript = yield LoadTranscript(live.id)
@@ -77,7 +78,8 @@ def rewind(conn: ConnectionState, request: ClientRequest) -> Flow:
 def edit_prompt(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Replace a message of the user: rewind to the message before it, and send another prompt."""
     params = request.params
-    live = open_session(conn, read_session_id(methods.EDIT_PROMPT, params))
+    client = request.client
+    live = open_session(conn, client, read_session_id(methods.EDIT_PROMPT, params))
     wanted = _read_message_id(methods.EDIT_PROMPT, "messageId", params)
     check_blocks(methods.EDIT_PROMPT, "content", params.get("content"))
     yield from acquire_lease(conn, live.id)
@@ -89,7 +91,8 @@ def edit_prompt(conn: ConnectionState, request: ClientRequest) -> Flow:
     rest = without(params, "messageId", "content")
     asked = {**rest, "prompt": params["content"]}
     message = {**(decode_object(request.line) or {}), "method": methods.PROMPT, "params": asked}
-    return (yield from prompt(conn, ClientRequest(methods.PROMPT, live.id, asked, encode(message))))
+    prompted = ClientRequest(client, methods.PROMPT, live.id, asked, encode(message))
+    return (yield from prompt(conn, prompted))
 
 
 # -- the message ------------------------------------------------------------------------------
@@ -116,7 +119,8 @@ def _read_message_id(method: str, name: str, params: Json) -> str:
 def _find(live: LiveSession, transcript: Transcript, wanted: str) -> _FoundMessage:
     """Return the message that a client knows by an id. Raises Refusal."""
     # A version 1 client knows a message that the agent has replaced by another id.
-    own_id = wanted if live.to_v1 is None else live.to_v1.original_id(wanted)
+    to_v1 = live.translators.to_v1
+    own_id = wanted if to_v1 is None else to_v1.original_id(wanted)
     turns = transcript.turns
     place = find_message(turns, own_id)
     if place is None:
@@ -176,13 +180,13 @@ def _rewind(
         yield RecordChanges(changes)
         conn.remove_subagents(live.id, removed)
         freed = {item_id for _, item_id in used_ids(removed) - used_ids(transcript.turns)}
-        for translator in (live.to_v1, live.to_v2):
-            if translator is not None:
-                translator.forget(freed)
-    shown = [{**update, "lastMessageId": shown_id}]
-    if conn.client.protocol > 1:
-        shown += _plan_again(removed, transcript)
-    yield SendToClient([update_line(live.id, it) for it in shown])
+        live.translators.forget(freed)
+    shown = {**update, "lastMessageId": shown_id}
+    yield SendToSession(live, update_line(live.id, shown))
+    plans = [update_line(live.id, it) for it in _plan_again(removed, transcript)]
+    for client in conn.audience(live):
+        if client.protocol > 1:
+            yield SendToClient(plans, client.peer)
     return how
 
 

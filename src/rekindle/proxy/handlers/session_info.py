@@ -32,6 +32,7 @@ from rekindle.proxy.flow import (
     AgentReply,
     CallAgent,
     ClientRequest,
+    DetachClient,
     Flow,
     GetLeaseHolder,
     GetSession,
@@ -39,17 +40,18 @@ from rekindle.proxy.flow import (
     Refusal,
     ReleaseLease,
     ReportToUser,
-    SendToClient,
+    SendToSession,
     SubFlow,
     WriteChanges,
 )
-from rekindle.proxy.handlers.close import close_session
+from rekindle.proxy.handlers.close import close_session, other_clients
 from rekindle.proxy.handlers.list import AgentList, ask_agent, listed_by_agent
 from rekindle.proxy.handlers.open import check_has_folder, session_state
 from rekindle.proxy.handlers.placeholders import placeholder_changes
 from rekindle.proxy.handlers.restore import belongs_to_agent
 from rekindle.proxy.journal import agent_entry
 from rekindle.proxy.live_session import LiveSession
+from rekindle.proxy.peers import ClientConnection
 from rekindle.proxy.validation import (
     deleted_session,
     invalid,
@@ -83,7 +85,7 @@ class _KnownSession(Struct, frozen=True):
 
 
 def archive(conn: ConnectionState, request: ClientRequest) -> Flow:
-    """Archive a session. An open one is closed."""
+    """Archive a session. An open one is closed, unless other clients have it open."""
     return (yield from _set_archived(conn, request, is_archived=True))
 
 
@@ -100,6 +102,9 @@ def _set_archived(conn: ConnectionState, request: ClientRequest, *, is_archived:
         return {}
     yield WriteChanges([marked])
     if is_archived and known.live is not None and not known.live.is_closed:
+        if other_clients(known.live, request.client):
+            yield DetachClient(known.live)
+            return {}
         yield from close_session(conn, known.live)
         yield ReleaseLease(known.id)
     reply: AgentReply | None = yield from _forward(conn, request, known)
@@ -125,7 +130,7 @@ def set_title(conn: ConnectionState, request: ClientRequest) -> Flow:
     if known.live is not None:
         known.live.title.user_titled(title)
         if not known.live.is_closed:
-            yield from _announce(conn, known.id, title)
+            yield from _announce(conn, known.live, title)
     reply: AgentReply | None = yield from _forward(conn, request, known, title=title)
     return (yield from _result(request, {"title": title}, reply))
 
@@ -133,29 +138,30 @@ def set_title(conn: ConnectionState, request: ClientRequest) -> Flow:
 def status(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Return whether a session is open. Nothing is opened, recorded or started."""
     session_id = read_session_id(methods.STATUS, request.params)
+    client = request.client
     if conn.sessions.get_open(session_id) is not None:
-        return _status(conn, _OPEN, {"state": session_state(conn, session_id)})
+        return _status(client, _OPEN, {"state": session_state(conn, session_id)})
     known: _KnownSession = yield from _find(conn, request)
     if known.session is not None:
         holder: LeaseHolder | None = yield GetLeaseHolder(session_id)
         if holder is not None:
             # Another process has it open. Only that process knows its state.
-            return _status(conn, _OPEN)
+            return _status(client, _OPEN)
         if known.live is not None:
             # The client has closed it. An agent that cannot close may still have it in memory.
-            return _status(conn, _SAVED)
+            return _status(client, _SAVED)
     reply: AgentReply | None = yield from _forward(conn, request, known)
     result = as_object(reply.result) if reply is not None and reply.error is None else {}
     if as_str(result.get("status")) is not None:
-        return _status(conn, str(result["status"]), result.get("state"))
+        return _status(client, str(result["status"]), result.get("state"))
     if known.session is None:
         yield from _check_at_agent(conn, known.id, reply)
-    return _status(conn, _SAVED)
+    return _status(client, _SAVED)
 
 
-def _status(conn: ConnectionState, value: str, state: object = None) -> Json:
+def _status(client: ClientConnection, value: str, state: object = None) -> Json:
     """Return the result of `session/status`. Version 1 has no states."""
-    has_state = conn.client.protocol > 1 and bool(as_object(state))
+    has_state = client.protocol > 1 and bool(as_object(state))
     return {"status": value, **({"state": state} if has_state else {})}
 
 
@@ -186,12 +192,12 @@ def _read_title(params: Json) -> str:
         raise invalid(methods.SET_TITLE, "title", title, str(error)) from None
 
 
-def _announce(conn: ConnectionState, session_id: str, title: str) -> SubFlow:
+def _announce(conn: ConnectionState, live: LiveSession, title: str) -> SubFlow:
     """Send and record the title of an open session."""
     update = {"sessionUpdate": update_kinds.SESSION_INFO_UPDATE, "title": title}
-    line = update_line(session_id, update)
-    yield RecordChanges([agent_entry(conn, session_id, Kind.UPDATE, line)])
-    yield SendToClient([line])
+    line = update_line(live.id, update)
+    yield RecordChanges([agent_entry(conn, live.id, Kind.UPDATE, line)])
+    yield SendToSession(live, line)
 
 
 # -- the agent --------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from rekindle.proxy.flow import (
     SwitchAgent,
 )
 from rekindle.proxy.handlers.prompt import open_session
+from rekindle.proxy.peers import ClientConnection
 from rekindle.proxy.validation import invalid
 from rekindle.transcript.reducer import Transcript
 from rekindle.transcript.replay_state import current_options
@@ -31,7 +32,7 @@ from rekindle.transcript.replay_state import current_options
 
 def switch_agent(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Replace the agent; respond with the options of the session."""
-    live = open_session(conn, str(request.session_id))
+    live = open_session(conn, request.client, str(request.session_id))
     name = setting_in(request.line).get("value")
     choice = find_choice(conn, name)
     if choice is None:
@@ -49,19 +50,30 @@ def switch_agent(conn: ConnectionState, request: ClientRequest) -> Flow:
             f"the agent {choice.name} continues the session with the next prompt{more}"
         )
         for other in others:
-            options: Json = yield from _options(conn, other)
+            yield from _announce(conn, other)
+        yield from _announce(conn, live.id, but=request.client)
+    return (yield from _options(request.client, live.id))
+
+
+def _announce(
+    conn: ConnectionState, session_id: str, but: ClientConnection | None = None
+) -> SubFlow:
+    """Send the options of a session to its clients, except to one that has them already."""
+    for peer in conn.sessions.clients_of(session_id):
+        client = conn.clients[peer]
+        if client is not but:
+            options: Json = yield from _options(client, session_id)
             update = {"sessionUpdate": "config_option_update", **options}
-            yield SendToClient([update_line(other, update)])
-    return (yield from _options(conn, live.id))
+            yield SendToClient([update_line(session_id, update)], peer)
 
 
-def _options(conn: ConnectionState, session_id: str) -> SubFlow:
+def _options(client: ClientConnection, session_id: str) -> SubFlow:
     """Return the options of a session. The one of the agent is added on the way to the client."""
     transcript: Transcript = yield LoadTranscript(session_id)
-    if conn.client.protocol > 1:
+    if client.protocol > 1:
         return {"configOptions": current_options(transcript)}
     options = transcript.config_options
-    shown = options_to_v1(options, with_booleans=conn.client.takes_booleans)
+    shown = options_to_v1(options, with_booleans=client.takes_booleans)
     return {"configOptions": shown}
 
 
