@@ -74,7 +74,7 @@ def test_files_are_private_even_without_a_umask(tmp_path: Path) -> None:
         os.umask(umask)
     kinds = {"log", "out.md", "deep/er/s.db", "deep/er/s.db-wal", "deep/er/s.db.lock"}
     assert kinds | {"deep/er/s.db.index", "deep/er/s.db.live"} <= modes.keys()
-    folders = {"deep", "deep/er", "deep/er/s.db.live"}
+    folders = {"deep", "deep/er", "deep/er/s.db.live", "deep/er/s.db.hosts"}
     assert {name: f"{mode:o}" for name, mode in modes.items()} == {
         name: "700" if name in folders else "600" for name in modes
     }

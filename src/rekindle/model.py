@@ -331,6 +331,12 @@ class LeaseHolder(Struct, frozen=True, kw_only=True):
     token: str
     pid: int
     machine: str
+    socket: str = ""
+    """The path of the unix socket on which it serves other processes; empty if it has none."""
+    version: str = ""
+    """The version of its program."""
+    agent_group: int = 0
+    """The process group of its agent; 0 if it is unknown."""
 
 
 class LeaseResult(Struct, frozen=True):

@@ -3,8 +3,8 @@ import pytest
 from rekindle.model import LeaseHolder
 from rekindle.proxy.flow import AgentReply, Refusal
 from rekindle.proxy.validation import (
+    LeasedElsewhere,
     check_folder,
-    leased_session,
     read_session_id,
     read_setup,
     refusal_of,
@@ -67,7 +67,7 @@ def test_the_meta_of_a_request_may_be_of_any_type() -> None:
 
 
 def test_the_refusal_of_a_leased_session_names_its_holder() -> None:
-    refusal = leased_session(
+    refusal = LeasedElsewhere(
         "s1",
         LeaseHolder(token="t", pid=7, machine="there"),  # noqa: S106 - not a password
         may_take_over=False,
@@ -112,5 +112,5 @@ def test_the_advice_for_a_leased_session_is_one_that_helps(
     *, may_take_over: bool, remedy: str
 ) -> None:
     holder = LeaseHolder(token="t", pid=7, machine="there")  # noqa: S106 - not a password
-    refusal = leased_session("s1", holder, may_take_over=may_take_over)
+    refusal = LeasedElsewhere("s1", holder, may_take_over=may_take_over)
     assert refusal.message.endswith(f"or {remedy}")

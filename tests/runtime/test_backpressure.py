@@ -13,8 +13,8 @@ from threading import Thread, Timer
 import pytest
 
 from rekindle.model import Counted, EntryBatch, Kind, Opened, Side
-from rekindle.runtime.transports import stdio
-from rekindle.runtime.transports.stdio import PipeWriter
+from rekindle.runtime.transports import pipe_writer, stdio
+from rekindle.runtime.transports.pipe_writer import PipeWriter
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import CWD, EXAMPLE_AGENT, NEW, REKINDLE, TIMEOUT, Client
 
@@ -278,7 +278,7 @@ def fill(path: Path, chunks: int) -> None:
 
 
 def test_a_full_outlet_blocks_its_writers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stdio, "_MAX_QUEUED_BYTES", 10)
+    monkeypatch.setattr(pipe_writer, "_MAX_QUEUED_BYTES", 10)
     reading, writing = os.pipe()
     try:
         sink = PipeWriter(writing, lambda: None)

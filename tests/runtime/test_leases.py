@@ -1,12 +1,14 @@
 """Leases between real processes that share a store."""
 
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from stdio_client import EXAMPLE_AGENT, NEW, Client, is_running
 
 Start = Callable[..., Client]
+IMITATIONS = Path(__file__).parents[1] / "agents" / "agent_imitations.py"
 
 
 def connect(start: Start, *options: str | Path) -> Client:
@@ -15,19 +17,32 @@ def connect(start: Start, *options: str | Path) -> Client:
     return client
 
 
-def test_a_leased_session_is_refused_and_can_be_forked(start: Start) -> None:
+def test_a_session_in_use_can_be_shared_and_forked(start: Start) -> None:
     one, other = connect(start), connect(start)
     session_id = one.new()
     one.prompt(session_id, "Hello")
     opening = NEW | {"sessionId": session_id}
+    fork_id = other.call("session/fork", opening)["sessionId"]
+    assert other.reply(fork_id, "what did I say first?").endswith("You said first: Hello")
+    opened = other.call("session/load", opening)
+    assert opened["_meta"]["rekindle"]["restored"] == "live"
+    assert other.reply(session_id, "what did I say first?") == "You said first: Hello"
+    assert "You said: Goodbye" in one.reply(session_id, "Goodbye")
+
+
+def test_a_session_in_use_with_another_agent_is_refused(start: Start, tmp_path: Path) -> None:
+    one = connect(start)
+    session_id = one.new()
+    one.prompt(session_id, "Hello")
+    other = start(sys.executable, IMITATIONS, "echo", tmp_path)
+    other.call("initialize", {"protocolVersion": 1})
+    opening = NEW | {"sessionId": session_id}
     for method in ("session/load", "session/resume"):
         error = other.answer(other.request(method, opening))["error"]
         assert f"in use by process {one.process.pid} on " in error["message"]
+        assert "its agent is example-agent" in error["message"]
         assert "fork" in error["message"]
         assert error["data"]["pid"] == one.process.pid
-    fork_id = other.call("session/fork", opening)["sessionId"]
-    assert other.reply(fork_id, "what did I say first?").endswith("You said first: Hello")
-    assert one.reply(session_id, "what did I say first?") == "You said first: Hello"
 
 
 def test_a_dead_holder_does_not_keep_its_lease(start: Start) -> None:
@@ -71,8 +86,8 @@ def test_a_symbolic_link_opens_the_same_store(start: Start, store_path: Path) ->
     one, other = connect(start), connect(start, "--store", link)
     session_id = one.new()
     one.prompt(session_id, "Hello")
-    request = other.request("session/load", NEW | {"sessionId": session_id})
-    assert "in use by process" in other.answer(request)["error"]["message"]
+    opened = other.call("session/load", NEW | {"sessionId": session_id})
+    assert opened["_meta"]["rekindle"]["restored"] == "live"
     assert list(link.parent.iterdir()) == [link]
 
 
@@ -81,12 +96,12 @@ def test_a_deleted_live_folder_does_not_free_a_session(start: Start, store_path:
     session_id = one.new()
     one.prompt(session_id, "Hello")
     shutil.rmtree(f"{store_path}.live")
-    error = other.answer(other.request("session/load", NEW | {"sessionId": session_id}))["error"]
-    assert f"in use by process {one.process.pid} on " in error["message"]
+    opened = other.call("session/load", NEW | {"sessionId": session_id})
+    assert opened["_meta"]["rekindle"]["restored"] == "live"
     assert one.reply(session_id, "what did I say first?") == "You said first: Hello"
     one.process.kill()
     one.process.wait()
-    other.call("session/load", NEW | {"sessionId": session_id})
+    assert other.reply(session_id, "what did I say first?").endswith("You said first: Hello")
 
 
 def test_a_lost_takeover_race_is_answered_with_advice_that_helps(start: Start) -> None:

@@ -23,6 +23,9 @@ A script has the messages of both peers, and the effects of each:
     homeless ID TOOL PROMPT | ANSWER     … a session whose folder is unknown
     titled ID TITLE          the user has named the session
     held ID                  another process holds the lease
+    hosted ID [PID]          … and other processes can connect to it
+    unhosted ID PID          … and has ended
+    recorded ID KIND LINE    another process has recorded this entry
     freed ID                 … and has released it
     deleted ID               the session was deleted by another process
     archived ID              … was archived               unarchived ID   … was unarchived
@@ -30,8 +33,12 @@ A script has the messages of both peers, and the effects of each:
     broken REASON            the agent cannot be started again, for this reason
     lost                     the store fails              found    it works again
     killed          all processes are killed, and Rekindle is started again
+    h> LINE         the host of a session sends a line         <h LINE     a line to the host
+    hangs [HOST]    the connection to a host ends
+    unreachable     no host can be connected to any more
     left [CLIENT]   a client closes its connection: effects are shown
     comes CLIENT VERSION [CAPABILITIES]    another client connects and sends `initialize`
+    joins CLIENT VERSION [positions]       … which is another process of the user
 
     #  …            a recorded change, and `# sync` where it must reach the disk
     *  …            another effect
@@ -63,16 +70,18 @@ from rekindle.model import (
     Forgotten,
     Forked,
     Imported,
+    Kind,
     LeaseHolder,
     Opened,
     Origin,
+    Side,
     Titled,
     TitleSource,
     Truncated,
 )
 from rekindle.proxy.connection_state import AgentChoice, EngineSettings
 from rekindle.proxy.engine import Engine
-from rekindle.proxy.flow import ExtendSession, QueryFailed, StartAgent, WriteChanges
+from rekindle.proxy.flow import ConnectToHost, ExtendSession, QueryFailed, StartAgent, WriteChanges
 from rekindle.proxy.peers import AGENT, Peer
 from rekindle.proxy.step import AgentExit, Step
 from rekindle.runtime.query_handler import QueryHandler
@@ -119,6 +128,9 @@ class Playbook:
         self.wake_us: int | None = None
         self.out: list[str] = []
         self.clients: dict[str, Peer] = {}
+        self.hosts: dict[str, Peer] = {}
+        """The hosts that the engine has connected to: h, h2, h3, …"""
+        self.is_unreachable = False
         self.reports: list[str] = []
         self.start()
 
@@ -142,7 +154,10 @@ class Playbook:
             self.holder,
             self.start_agent,
             self.switch_agent,
+            connect_to_host=self.connect_to_host,
+            describe=lambda: {"pid": self.holder.pid},
         )
+        self.hosts = {}
         self.start_error: str | None = None
 
     def start_agent(self) -> str | None:
@@ -154,6 +169,14 @@ class Playbook:
         if self.start_error is None:
             self.out.append(f"*  ends the agent; the next one is {' '.join(command)}")
         return self.start_error
+
+    def connect_to_host(self, query: ConnectToHost) -> str | None:
+        """Answer the engine's request to connect to a host; return the error, if any."""
+        if self.is_unreachable:
+            return "nothing listens there"
+        self.hosts["h" if not self.hosts else f"h{len(self.hosts) + 1}"] = query.peer
+        self.out.append(f"*  connects to process {query.holder.pid}")
+        return None
 
     # -- the script ---------------------------------------------------------------------
 
@@ -169,7 +192,7 @@ class Playbook:
             if read:
                 self.receive(self.peer(read[0]), read[1])
                 read = None
-            if mark.endswith(">") and mark[:-1] in {"a", *self.clients}:
+            if mark.endswith(">") and mark[:-1] in {"a", *self.clients, *self.hosts}:
                 read = (mark[:-1], [rest])
                 self.out.append(line)
             elif mark in {"#", "*", "!"} or mark.startswith("<"):
@@ -182,7 +205,7 @@ class Playbook:
 
     def peer(self, name: str) -> Peer:
         """Return the peer with a name of the script."""
-        return AGENT if name == "a" else self.clients[name]
+        return AGENT if name == "a" else {**self.clients, **self.hosts}[name]
 
     def do_comes(self, words: str) -> None:
         name, version, *capabilities = words.split()
@@ -190,6 +213,16 @@ class Playbook:
         params: Any = {"protocolVersion": int(version)}
         if capabilities:
             params["clientCapabilities"] = json.loads("".join(capabilities))
+        kept = len(self.out)
+        request = {"id": 0, "method": "initialize", "params": params}
+        self.receive(self.clients[name], [json.dumps(request)])
+        del self.out[kept:]
+
+    def do_joins(self, words: str) -> None:
+        name, version, *wishes = words.split()
+        self.clients[name] = self.engine.add_client(is_local_process=True)
+        meta = {"rekindle": dict.fromkeys(wishes, True)}
+        params = {"protocolVersion": int(version), "clientInfo": {"name": name}, "_meta": meta}
         kept = len(self.out)
         request = {"id": 0, "method": "initialize", "params": params}
         self.receive(self.clients[name], [json.dumps(request)])
@@ -292,6 +325,36 @@ class Playbook:
     def do_held(self, session_id: str) -> None:
         self.record.store.acquire_lease(session_id, OTHER, takeover=True)
 
+    def do_hosted(self, words: str) -> None:
+        session_id, *pid = words.split()
+        number = int(pid[0]) if pid else 7
+        holder = LeaseHolder(token=f"p{number}", pid=number, machine="here", socket=f"/{number}")
+        self.record.store.acquire_lease(session_id, holder, takeover=True)
+
+    def do_unhosted(self, words: str) -> None:
+        session_id, pid = words.split()
+        holder = LeaseHolder(token=f"p{pid}", pid=int(pid), machine="here", socket=f"/{pid}")
+        self.record.store.release_leases(holder, session_id)
+
+    def do_recorded(self, words: str) -> None:
+        session_id, kind, line = words.split(" ", 2)
+        batch = EntryBatch(
+            session_id=session_id,
+            side=Side.CLIENT if kind == Kind.PROMPT else Side.AGENT,
+            kind=Kind(kind),
+            at_us=self.now,
+            data=line.encode(),
+            protocol=self.agent_version,
+        )
+        self.record.store.write([batch])
+
+    def do_hangs(self, name: str) -> None:
+        self.now += 1
+        self.run_step(self.engine.host_closed(self.hosts[name or "h"], self.now), [])
+
+    def do_unreachable(self, _: str) -> None:
+        self.is_unreachable = True
+
     def do_freed(self, session_id: str) -> None:
         self.record.store.release_leases(OTHER, session_id)
 
@@ -363,8 +426,10 @@ class Playbook:
         self.now += 1
         received = [line.encode() for line in lines]
         peer = self.clients["c"] if peer == CLIENT else peer
-        step = self.engine.receive(peer, b"\n".join(received), self.now)
-        self.run_step(step, received)
+        receive = self.engine.receive
+        if peer in self.hosts.values():
+            receive = self.engine.receive_from_host
+        self.run_step(receive(peer, b"\n".join(received), self.now), received)
 
     def on_sent(self, to: Peer, line: bytes) -> None:
         """Do nothing. A subclass can look at each line that the engine sends."""
@@ -386,10 +451,17 @@ class Playbook:
             self.out.append("#  sync")
         assert set(step.to_clients) <= set(self.clients.values())
         to_clients = [(it, step.to_clients.get(peer, [])) for it, peer in self.clients.items()]
+        for name, peer in self.clients.items():
+            if step.positions.get(peer):
+                self.out.append(f"*  {name} gets the position in {' '.join(step.positions[peer])}")
         for name, sent in (("a", step.to_agent), *to_clients):
             for line in (line for lines in sent for line in lines.split(b"\n")):
                 self.out.append(f"<{name} {line.decode()}")
                 self.on_sent(self.peer(name), line)
+        names = {peer: name for name, peer in self.hosts.items()}
+        for peer, lines in step.to_hosts.items():
+            self.out += [f"<{names[peer]} {line.decode()}" for line in lines]
+        self.out += [f"*  disconnects from {names[peer]}" for peer in step.left_hosts]
         self.out += [f"!  {it.text}" + f": {it.quote}" * bool(it.quote) for it in step.reports]
         self.reports += [it.text for it in step.reports]
         self.wake_us = step.wake_us

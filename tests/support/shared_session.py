@@ -104,7 +104,7 @@ class SharedSession(Playbook):
         elif message.get("method") == "session/prompt":
             blocks = message["params"]["prompt"]
             self.prompts.append((message["id"], blocks))
-            self._show_own_prompt(blocks)
+            self.show_own_prompt(blocks)
         elif "method" not in message and message["id"] in self.unanswered:
             self.unanswered.discard(message["id"])
             outcome = message.get("result", {}).get("outcome", {})
@@ -114,7 +114,7 @@ class SharedSession(Playbook):
             assert message.get("method") is not None or "result" in message, message
             assert message.get("method") is not None, "a second outcome"
 
-    def _show_own_prompt(self, blocks: list[Json]) -> None:
+    def show_own_prompt(self, blocks: list[Json]) -> None:
         """Let a version 1 client show its own prompt, which it does not receive."""
         name = blocks[0]["text"].split()[0]
         model = self.models.get(name)

@@ -32,6 +32,11 @@ ASKS_USER = frozenset({REQUEST_PERMISSION, ELICIT})
 
 SETS_CONFIG = frozenset({SET_MODE, SET_MODEL, SET_CONFIG_OPTION})
 
+HOST_STATUS = "_rekindle/host/status"
+HOST_RELEASE = "_rekindle/host/release"
+HOST_METHODS = frozenset({HOST_STATUS, HOST_RELEASE})
+"""Requests of one process of the user to another, which is the host of sessions."""
+
 TERMINAL_OUTPUT = "terminal/output"
 
 _GONE_IN_V2 = frozenset({LOAD, SET_MODE, SET_MODEL, AUTHENTICATE, LOGOUT})

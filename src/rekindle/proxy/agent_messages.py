@@ -425,7 +425,8 @@ class AgentMessages:
         answering = conn.clients.get(client)
         is_refused = answering is None or (
             # Version 2 clients offer neither files nor terminals.
-            answering.protocol > 1 and method.startswith(("fs/", "terminal/"))
+            (answering.protocol > 1 or conn.hides_client_tools(answering))
+            and method.startswith(("fs/", "terminal/"))
         )
         must_ask = root is not None and method == methods.REQUEST_PERMISSION
         if is_refused and not must_ask:

@@ -22,6 +22,7 @@ from rekindle.proxy.connection_state import AgentPhase
 from rekindle.proxy.flow import ClientRequest
 from rekindle.proxy.flow_scheduler import FlowScheduler
 from rekindle.proxy.handlers.registry import start_flow
+from rekindle.proxy.host_messages import HostMessages
 from rekindle.proxy.live_session import HeldPrompt, LiveSession
 from rekindle.proxy.message_queues import ClientLine
 from rekindle.proxy.open_requests import OpenRequest
@@ -35,17 +36,22 @@ PROMPT_ID = "rekindle-prompt-"
 
 _OWN_PROMPT = b'"' + PROMPT_ID.encode()
 _WITHOUT_AGENT = methods.INFO_METHODS | {methods.LIST, methods.CLOSE, methods.DELETE}
-_NEEDING_PARAMS = methods.LIFECYCLE | {methods.PROMPT, methods.INITIALIZE}
+_NEEDING_PARAMS = methods.LIFECYCLE | methods.HOST_METHODS | {methods.PROMPT, methods.INITIALIZE}
 
 
 class ClientMessages:
     """The direction from the clients to the agent."""
 
     def __init__(
-        self, outbox: Outbox, scheduler: FlowScheduler, permissions: PermissionRequests
+        self,
+        outbox: Outbox,
+        scheduler: FlowScheduler,
+        permissions: PermissionRequests,
+        hosts: HostMessages,
     ) -> None:
         self._outbox = outbox
         self._conn = outbox.conn
+        self._hosts = hosts
         self._scheduler = scheduler
         self._permissions = permissions
         self._prompt_count = 0
@@ -81,7 +87,7 @@ class ClientMessages:
         """Process a prompt whose turn has come, before those that wait behind it."""
         self._outbox.journal.client_protocol = client.protocol
         envelope = read_envelope(line) or Envelope()
-        if self._must_wait(client, envelope):
+        if self._is_blocked(client, envelope) or self._must_wait_for_agent(client, envelope):
             self._conn.queues.wait(envelope.session_id, client.peer, line)
         else:
             request_id = envelope.id if isinstance(envelope.id, Raw) else Raw(b"null")
@@ -183,7 +189,11 @@ class ClientMessages:
     def _receive_message(self, client: ClientConnection, line: bytes, envelope: Envelope) -> None:
         if isinstance(envelope.id, Raw) and envelope.is_response:
             self._receive_response(client, line, envelope, envelope.id)
-        elif self._must_wait(client, envelope):
+        elif self._is_blocked(client, envelope):
+            self._conn.queues.wait(envelope.session_id, client.peer, line)
+        elif self._conn.hosts.by_peer and self._hosts.forward(client, line, envelope) is not None:
+            pass
+        elif self._must_wait_for_agent(client, envelope):
             self._conn.queues.wait(envelope.session_id, client.peer, line)
         elif isinstance(envelope.id, Raw) and envelope.method is not UNSET:
             self._receive_request(client, line, envelope, envelope.id, envelope.method)
@@ -258,15 +268,17 @@ class ClientMessages:
             return False
         return self._conn.has_turn(live.id) or live.id in self._conn.queues.prompts
 
-    def _must_wait(self, client: ClientConnection, envelope: Envelope) -> bool:
-        """Return whether an earlier message has to be processed first."""
+    def _is_blocked(self, client: ClientConnection, envelope: Envelope) -> bool:
+        """Return whether an earlier message of the session has to be processed first."""
         session_id = envelope.session_id
-        if session_id is not None and (
+        return session_id is not None and (
             self._scheduler.is_busy(session_id, client)
             or session_id in self._conn.queues.waiting_sessions
-        ):
-            return True
-        agent = self._conn.agent
+        )
+
+    def _must_wait_for_agent(self, client: ClientConnection, envelope: Envelope) -> bool:
+        """Return whether the agent must start, or answer `initialize`, first."""
+        session_id, agent = envelope.session_id, self._conn.agent
         if agent.phase is AgentPhase.SILENT or agent.is_restarting:
             return envelope.is_request and envelope.method not in _WITHOUT_AGENT
         if agent.phase is not AgentPhase.INITIALIZING:
@@ -338,6 +350,8 @@ class ClientMessages:
     def _receive_response(
         self, client: ClientConnection, line: bytes, envelope: Envelope, request_id: Raw
     ) -> None:
+        if self._conn.hosts.by_peer and self._hosts.forward(client, line, envelope) is not None:
+            return
         permissions = self._permissions
         if permissions.is_abstention(client.peer, request_id, is_error=envelope.is_error):
             return

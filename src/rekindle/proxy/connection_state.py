@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from rekindle.acp import methods
 from rekindle.acp.capabilities import Capabilities
 from rekindle.model import AgentIdentity, subagent_record_id
+from rekindle.proxy.host_connections import HostConnections
 from rekindle.proxy.live_session import InvalidTransition, LiveSession, LiveSessions
 from rekindle.proxy.message_queues import MessageQueues
 from rekindle.proxy.open_requests import OpenRequests
@@ -48,6 +49,8 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     """The agents that clients can choose; none if they cannot."""
     agent_name: str = ""
     """The name of the agent that runs first, among those."""
+    outlives_clients: bool = False
+    """Whether the agent goes on after its clients have left."""
     token: str = ""
     """Distinguishes the ids of the engine's own requests from those of other processes."""
 
@@ -227,6 +230,10 @@ class ConnectionState(Struct, kw_only=True):
     agent: AgentState
     clients: dict[Peer, ClientConnection] = {}
     """The connected clients."""
+    hosts: HostConnections = field(default_factory=HostConnections)
+    """The processes that have sessions which clients of this engine use."""
+    peer_count: int = 0
+    """The number of peers, besides the agent, that were ever connected."""
     primary: Peer = FIRST_CLIENT
     """The client whose capabilities the agent knows: files and terminals are this client's."""
     sessions: LiveSessions = field(default_factory=LiveSessions)
@@ -274,6 +281,15 @@ class ConnectionState(Struct, kw_only=True):
     def has_turn_besides(self, session_id: str) -> bool:
         """Return whether a turn is running in any other session."""
         return any(map(self.has_turn, self.sessions.besides(session_id)))
+
+    def hides_client_tools(self, client: ClientConnection) -> bool:
+        """Return whether the agent must not use the files and terminals of a client."""
+        return client.is_local_process or self.settings.outlives_clients
+
+    def new_peer(self) -> Peer:
+        """Return a number for a client or a host that no peer has had."""
+        self.peer_count += 1
+        return Peer(self.peer_count)
 
     # -- sessions --------------------------------------------------------------------------
 

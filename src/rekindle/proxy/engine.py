@@ -25,7 +25,7 @@ from rekindle.acp.jsonrpc import (
     response,
     split_batch,
 )
-from rekindle.model import AgentIdentity
+from rekindle.model import AgentIdentity, EntryBatch
 from rekindle.proxy.agent_choice import with_agent_option
 from rekindle.proxy.agent_messages import AgentMessages
 from rekindle.proxy.batches import OpenBatches, as_array_line, take_apart
@@ -36,7 +36,9 @@ from rekindle.proxy.flow import (
     AnswerOpenPrompts,
     Broadcast,
     CancelTurn,
+    CatchUp,
     DetachClient,
+    DisconnectFromHost,
     DropQueuedPrompts,
     FlushHeld,
     ForwardToAgent,
@@ -48,8 +50,10 @@ from rekindle.proxy.flow import (
     SendToSession,
 )
 from rekindle.proxy.flow_scheduler import FlowResult, FlowScheduler, RunningFlow
+from rekindle.proxy.handlers.attach import continue_session
 from rekindle.proxy.handlers.forget import forget_all
 from rekindle.proxy.handlers.replay_cursor import send_position
+from rekindle.proxy.host_messages import HostMessages
 from rekindle.proxy.journal import Journal, saved_sessions
 from rekindle.proxy.leak_guard import LeakGuard
 from rekindle.proxy.live_session import HeldPrompt, LiveSession
@@ -73,19 +77,22 @@ class Engine:
         self._outbox = Outbox(self._conn, self._journal)
         self._scheduler = FlowScheduler(self._outbox, self)
         self._permissions = PermissionRequests(self._outbox)
-        self._client = ClientMessages(self._outbox, self._scheduler, self._permissions)
+        self._hosts = HostMessages(self._outbox, self._scheduler)
+        self._client = ClientMessages(self._outbox, self._scheduler, self._permissions, self._hosts)
         self._leaks = LeakGuard()
         self._agent = AgentMessages(self._outbox, self._scheduler, self._leaks, self._permissions)
         self._batches = OpenBatches()
-        self._client_count = 0
 
     # -- events ----------------------------------------------------------------------------
 
-    def add_client(self) -> Peer:
-        """Return the number of a new client connection."""
-        self._client_count += 1
-        peer = Peer(self._client_count)
-        self._conn.clients[peer] = ClientConnection(peer=peer)
+    def add_client(self, *, is_local_process: bool = False) -> Peer:
+        """Return the number of a new client connection.
+
+        With `is_local_process`, it is another process of the user.
+        """
+        peer = self._conn.new_peer()
+        client = ClientConnection(peer=peer, is_local_process=is_local_process)
+        self._conn.clients[peer] = client
         return peer
 
     def remove_client(self, peer: Peer, at_us: int) -> Step:
@@ -98,6 +105,7 @@ class Engine:
             if peer in live.clients:
                 self._detach(client, live)
         self._fail_requests(peer)
+        self._hosts.client_left(client)
         left = [it for it in conn.sessions.all() if not it.clients and not self._is_busy(it)]
         conn.queues.drop_client(peer)
         self._batches.drop(peer)
@@ -147,6 +155,29 @@ class Engine:
         for line in lines.split(b"\n"):
             if not is_array(line) or not self._receive_batch(peer, line):
                 self._receive_line(peer, line)
+        return self._finish()
+
+    def receive_from_host(self, host: Peer, lines: bytes, at_us: int) -> Step:
+        """Process the lines of one read, joined by newlines, from the host of a session."""
+        self._begin(at_us)
+        connection = self._conn.hosts.get(host)
+        if connection is not None:
+            for line in lines.split(b"\n"):
+                self._hosts.receive(connection, line)
+        return self._finish(is_from_host=True)
+
+    def host_closed(self, host: Peer, at_us: int) -> Step:
+        """Continue the sessions of a host whose connection has ended."""
+        self._begin(at_us)
+        self._journal.fast_path = None
+        connection = self._conn.hosts.pop(host)
+        client = None if connection is None else self._conn.clients.get(connection.client)
+        self._scheduler.host_closed(host)
+        if connection is not None and client is not None:
+            self._hosts.fail_requests(connection)
+            for session_id in connection.sessions:
+                flow = continue_session(self._conn, client, connection, session_id)
+                self._scheduler.start(flow, client, Raw(b"null"), session_id, is_shared=True)
         return self._finish()
 
     def answer(self, flow: int, answer: object, at_us: int) -> Step:
@@ -217,7 +248,7 @@ class Engine:
         self._conn.at_us = at_us
         return step
 
-    def _finish(self) -> Step:
+    def _finish(self, *, is_from_host: bool = False) -> Step:
         queues, step = self._conn.queues, self._outbox.step
         if self._scheduler.awaits_restart:
             self._scheduler.continue_waiting()
@@ -225,20 +256,37 @@ class Engine:
             self._client.release()
         if self._journal.open_batch is not None:
             self._journal.finish()
-        if self._scheduler.running:
-            step.wake_us = self._scheduler.next_deadline_us
-        if self._leaks.held:
-            held_until_us = self._leaks.deadline_us
-            step.wake_us = min(held_until_us, step.wake_us or held_until_us)
-        if self._conn.settings.agents:
+        if self._scheduler.running or self._leaks.held:
+            step.wake_us = self._next_deadline_us()
+        if self._conn.settings.agents and not is_from_host:
             for peer, lines in step.to_clients.items():
                 client = self._conn.clients[peer]
                 step.to_clients[peer] = [with_agent_option(self._conn, client, it) for it in lines]
         if self._batches.open:
-            step.to_agent = self._batches.collect(AGENT, step.to_agent)
-            for peer, lines in step.to_clients.items():
-                step.to_clients[peer] = self._batches.collect(peer, lines)
+            self._collect_batches(step)
+        for peer in step.to_clients:
+            if self._conn.clients[peer].wants_positions:
+                self._note_position(step, peer)
         return step
+
+    def _next_deadline_us(self) -> int | None:
+        deadline_us = self._scheduler.next_deadline_us
+        if not self._leaks.held:
+            return deadline_us
+        held_until_us = self._leaks.deadline_us
+        return min(held_until_us, deadline_us or held_until_us)
+
+    def _collect_batches(self, step: Step) -> None:
+        """Collect the responses to the members of a batch in one line."""
+        step.to_agent = self._batches.collect(AGENT, step.to_agent)
+        for peer, lines in step.to_clients.items():
+            step.to_clients[peer] = self._batches.collect(peer, lines)
+
+    def _note_position(self, step: Step, peer: Peer) -> None:
+        """Note the sessions to whose new entries the lines for a client belong."""
+        changed = dict.fromkeys(it.session_id for it in step.changes if isinstance(it, EntryBatch))
+        sessions = [live for it in changed if (live := self._conn.sessions.get(it)) is not None]
+        step.positions[peer] = tuple(it.id for it in sessions if peer in it.clients)
 
     def _receive_batch(self, peer: Peer, line: bytes) -> bool:
         """Process the members of a batch one by one; return whether the line is a batch.
@@ -321,16 +369,14 @@ class Engine:
                 )
             case RecordUndelivered() | RecordChanges():
                 self._record(action)
-            case CancelTurn():
-                self._cancel_turn(flow.client, action.session_id)
-            case AnswerOpenPrompts():
-                self._answer_open_prompts(action.session_id)
+            case DisconnectFromHost() | CatchUp():
+                self._change_host(action)
+            case CancelTurn() | AnswerOpenPrompts() | DropQueuedPrompts():
+                self._end_turn(flow, action)
             case FlushHeld():
                 self._receive_updates(self._conn.queues.take_held(action.session_id))
             case ReportToUser():
                 self._outbox.report(action.text, action.quote)
-            case DropQueuedPrompts():
-                self._client.drop_queued(action.session_id)
             case _:  # pragma: no cover - the match is complete
                 assert_never(action)
 
@@ -370,11 +416,29 @@ class Engine:
         else:
             self._outbox.send_update(action.live, action.update)
 
+    def _change_host(self, action: DisconnectFromHost | CatchUp) -> None:
+        connection = self._conn.hosts.get(action.host)
+        if connection is not None and isinstance(action, CatchUp):
+            self._hosts.release_held(connection)
+        elif connection is not None:
+            self._hosts.disconnect(connection)
+
     def _detach_and_answer(self, client: ClientConnection, live: LiveSession) -> None:
         """Detach a client from a session, and answer its open prompts as cancelled."""
         self._client.drop_queued(live.id, client.peer)
         for request_id in self._detach(client, live):
             self._client.answer_cancelled(client.peer, request_id)
+
+    def _end_turn(
+        self, flow: RunningFlow, action: CancelTurn | AnswerOpenPrompts | DropQueuedPrompts
+    ) -> None:
+        match action:
+            case CancelTurn():
+                self._cancel_turn(flow.client, action.session_id)
+            case AnswerOpenPrompts():
+                self._answer_open_prompts(action.session_id)
+            case DropQueuedPrompts():
+                self._client.drop_queued(action.session_id)
 
     def _cancel_turn(self, client: ClientConnection, session_id: str) -> None:
         line = notification(methods.CANCEL, {"sessionId": session_id})

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from rekindle.model import Change, Page
+from rekindle.model import Change, LeaseHolder, Page
 from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.peers import ClientConnection, Peer
 
@@ -46,6 +46,23 @@ class ForwardRequest(Struct, frozen=True):
 
     method: str
     line: bytes
+
+
+class ForwardToHost(Struct, frozen=True):
+    """Forward a request of the client to the host of its session. Result: an AgentReply."""
+
+    host: Peer
+    method: str
+    line: bytes
+
+
+class CallHost(Struct, frozen=True):
+    """Send a host a request of Rekindle's own. Result: an AgentReply."""
+
+    host: Peer
+    method: str
+    params: dict[str, Any]
+    timeout_us: int
 
 
 NO_RESPONSE: dict[str, Any] = {"message": "the agent did not answer in time"}
@@ -163,6 +180,20 @@ class EraseSession(Struct, frozen=True):
     session_id: str
 
 
+class ConnectToHost(Struct, frozen=True):
+    """Connect to the process that has a session. Result: None, or the reason why it failed.
+
+    The connection has the number `peer` from then on.
+    """
+
+    peer: Peer
+    holder: LeaseHolder
+
+
+class DescribeHost(Struct, frozen=True):
+    """Describe this process for other processes of the user. Result: a dict."""
+
+
 class SameFolder(Struct, frozen=True):
     """Compare two paths as folders, whatever their spelling. Result: a bool."""
 
@@ -241,6 +272,21 @@ class DetachClient(Struct, frozen=True):
     live: LiveSession
 
 
+class DisconnectFromHost(Struct, frozen=True):
+    """Close the connection to a host. Result: None."""
+
+    host: Peer
+
+
+class CatchUp(Struct, frozen=True):
+    """Process the lines of a host that were held while the client got earlier entries.
+
+    Result: None.
+    """
+
+    host: Peer
+
+
 class DropQueuedPrompts(Struct, frozen=True):
     """Answer the queued prompts of a session as cancelled. Result: None."""
 
@@ -308,6 +354,8 @@ Query = (
     | AcquireLease
     | ReleaseLease
     | EraseSession
+    | ConnectToHost
+    | DescribeHost
     | SameFolder
     | StartAgent
     | SwitchAgent
@@ -322,6 +370,8 @@ Action = (
     | RecordUndelivered
     | CancelTurn
     | DetachClient
+    | DisconnectFromHost
+    | CatchUp
     | DropQueuedPrompts
     | AnswerOpenPrompts
     | FlushHeld
@@ -330,7 +380,17 @@ Action = (
 )
 """Done by the engine at once."""
 
-FlowEffect = CallAgent | ForwardRequest | WaitForTurnEnd | WaitForRestart | Pause | Query | Action
+FlowEffect = (
+    CallAgent
+    | ForwardRequest
+    | CallHost
+    | ForwardToHost
+    | WaitForTurnEnd
+    | WaitForRestart
+    | Pause
+    | Query
+    | Action
+)
 
 Flow = Generator[FlowEffect, Any, dict[str, Any] | bytes | None]
 """Returns a result, or a whole response line, or None if the agent itself will answer."""

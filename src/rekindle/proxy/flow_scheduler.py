@@ -7,7 +7,7 @@ from msgspec import UNSET, Raw, Struct
 
 from rekindle.acp.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Envelope, request, request_key
 from rekindle.acp.rewrite import with_id
-from rekindle.jsonvalue import as_object, decode, encode
+from rekindle.jsonvalue import Json, as_object, decode, encode
 from rekindle.proxy.flow import (
     NO_RESPONSE,
     Action,
@@ -15,14 +15,18 @@ from rekindle.proxy.flow import (
     AnswerOpenPrompts,
     Broadcast,
     CallAgent,
+    CallHost,
     CancelTurn,
+    CatchUp,
     DetachClient,
+    DisconnectFromHost,
     DropQueuedPrompts,
     Flow,
     FlowEffect,
     FlushHeld,
     ForwardRequest,
     ForwardToAgent,
+    ForwardToHost,
     Pause,
     QueryFailed,
     RecordChanges,
@@ -35,7 +39,7 @@ from rekindle.proxy.flow import (
     WaitForTurnEnd,
 )
 from rekindle.proxy.outbox import Outbox
-from rekindle.proxy.peers import FIRST_CLIENT, ClientConnection
+from rekindle.proxy.peers import FIRST_CLIENT, ClientConnection, Peer
 from rekindle.proxy.step import PendingQuery
 
 FlowResult = dict[str, Any] | bytes | Refusal | None
@@ -83,6 +87,8 @@ class FlowScheduler:
         self.running: dict[int, RunningFlow] = {}
         self._awaiting_agent: dict[Hashable, RunningFlow] = {}
         """By the id of the request that the agent has to answer."""
+        self._awaiting_hosts: dict[tuple[Peer, Hashable], RunningFlow] = {}
+        """By the host, and the id of the request that the host has to answer."""
         self._abandoned_calls: set[Hashable] = set()
         """The ids of calls that timed out. Their responses are ignored."""
         self._flow_count = 0
@@ -159,12 +165,22 @@ class FlowScheduler:
             return is_abandoned
         if isinstance(running.effect, ForwardRequest) and running.client.peer != FIRST_CLIENT:
             line = with_id(line, running.request_id)
-        if envelope.error is UNSET or not envelope.is_error:
-            result = decode(envelope.result) if envelope.result is not UNSET else None
-            self._advance(running, AgentReply(result=result, line=line))
-        else:
-            self._advance(running, AgentReply(error=as_object(decode(envelope.error)), line=line))
+        self._advance(running, _reply(envelope, line))
         return True
+
+    def host_replied(self, host: Peer, envelope: Envelope, line: bytes) -> bool:
+        """Continue the flow that waits for a host; return whether the response was for one."""
+        key = request_key(envelope.id) if envelope.id is not UNSET else None
+        running = self._awaiting_hosts.pop((host, key), None)
+        if running is not None:
+            self._advance(running, _reply(envelope, line))
+        return running is not None
+
+    def host_closed(self, host: Peer) -> None:
+        """Continue the flows that wait for a host whose connection has ended."""
+        for key in [key for key in self._awaiting_hosts if key[0] == host]:
+            error = {"message": "the connection to the host of the session has ended"}
+            self._advance(self._awaiting_hosts.pop(key), AgentReply(error=error))
 
     def continue_waiting(self) -> None:
         """Continue the flows that wait for the end of a turn or of a restart, if it has come."""
@@ -195,7 +211,7 @@ class FlowScheduler:
         now_us = self._conn.at_us
         for running in list(self.running.values()):
             if running.deadline_us is not None and running.deadline_us <= now_us:
-                is_call = isinstance(running.effect, CallAgent)
+                is_call = isinstance(running.effect, CallAgent | CallHost)
                 self._abandon_calls(running)
                 self._advance(running, AgentReply(error=NO_RESPONSE) if is_call else None)
 
@@ -232,14 +248,9 @@ class FlowScheduler:
     def _perform(self, running: RunningFlow, effect: FlowEffect) -> tuple[bool, object]:
         """Perform an effect; return whether its result is known already, and the result."""
         match effect:
-            case CallAgent() | ForwardRequest():
-                error = self._conn.agent.error(effect.method)
-                if isinstance(effect, ForwardRequest) and self._is_open(running):
-                    error = _DUPLICATE_ID
-                if error is not None:
-                    return True, AgentReply(error=error)
-                self._call_agent(running, effect)
-                return False, None
+            case CallAgent() | ForwardRequest() | CallHost() | ForwardToHost():
+                error = self._call(running, effect)
+                return error is not None, None if error is None else AgentReply(error=error)
             case Pause():
                 running.deadline_us = self._conn.at_us + effect.us
                 return False, None
@@ -257,6 +268,8 @@ class FlowScheduler:
                 | RecordUndelivered()
                 | CancelTurn()
                 | DetachClient()
+                | DisconnectFromHost()
+                | CatchUp()
                 | DropQueuedPrompts()
                 | AnswerOpenPrompts()
                 | FlushHeld()
@@ -268,6 +281,20 @@ class FlowScheduler:
             case _:
                 self._outbox.step.queries.append(PendingQuery(running.number, effect))
                 return False, None
+
+    def _call(
+        self, running: RunningFlow, effect: CallAgent | ForwardRequest | CallHost | ForwardToHost
+    ) -> Json | None:
+        """Send a request to the agent or a host; return why it cannot be sent."""
+        if isinstance(effect, CallHost | ForwardToHost):
+            self._call_host(running, effect)
+            return None
+        if isinstance(effect, ForwardRequest) and self._is_open(running):
+            return _DUPLICATE_ID
+        error = self._conn.agent.error(effect.method)
+        if error is None:
+            self._call_agent(running, effect)
+        return error
 
     def _call_agent(self, running: RunningFlow, effect: CallAgent | ForwardRequest) -> None:
         if isinstance(effect, ForwardRequest):
@@ -283,6 +310,16 @@ class FlowScheduler:
         self._awaiting_agent[request_key(sent_id)] = running
         self._outbox.send_to_agent(line)
 
+    def _call_host(self, running: RunningFlow, effect: CallHost | ForwardToHost) -> None:
+        if isinstance(effect, ForwardToHost):
+            sent_id, line = running.request_id, effect.line
+        else:
+            running.deadline_us = self._conn.at_us + effect.timeout_us
+            sent_id = self.new_id()
+            line = request(sent_id, effect.method, effect.params)
+        self._awaiting_hosts[effect.host, request_key(sent_id)] = running
+        self._outbox.send_to_host(effect.host, line)
+
     def _is_open(self, running: RunningFlow) -> bool:
         """Return whether the agent has a request with the same id already."""
         is_unchanged = running.client.peer == FIRST_CLIENT
@@ -292,6 +329,8 @@ class FlowScheduler:
         for key in [key for key, it in self._awaiting_agent.items() if it is running]:
             del self._awaiting_agent[key]
             self._abandoned_calls.add(key)
+        for host_key in [key for key, it in self._awaiting_hosts.items() if it is running]:
+            del self._awaiting_hosts[host_key]
 
     def _fail(self, running: RunningFlow, fault: Exception) -> None:
         self._outbox.report_fault(fault)
@@ -300,3 +339,11 @@ class FlowScheduler:
     def _end(self, running: RunningFlow, result: FlowResult) -> None:
         del self.running[running.number]
         self._host.flow_ended(running, result)
+
+
+def _reply(envelope: Envelope, line: bytes) -> AgentReply:
+    """Return a response of the agent or a host as the reply for a flow."""
+    if envelope.error is UNSET or not envelope.is_error:
+        result = decode(envelope.result) if envelope.result is not UNSET else None
+        return AgentReply(result=result, line=line)
+    return AgentReply(error=as_object(decode(envelope.error)), line=line)

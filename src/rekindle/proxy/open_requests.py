@@ -132,6 +132,10 @@ class OpenRequests:
         if self._open.get(answering, {}).pop(key, None) is not None:
             self._answered_for.setdefault(answering, set()).add(key)
 
+    def note_late(self, answering: Peer, sent_id: Raw) -> None:
+        """Note that a response of a peer, if any comes, is for no request of the agent."""
+        self._answered_for.setdefault(answering, set()).add(request_key(sent_id))
+
     def drop_client(self, client: Peer) -> None:
         """Forget a client that has left."""
         self._open.pop(client, None)

@@ -101,6 +101,10 @@ class Outbox:
         if agent.last_exit is None or agent.is_running:
             self.step.to_agent.append(line)
 
+    def send_to_host(self, host: Peer, line: bytes) -> None:
+        """Send a line to the host of a session."""
+        self.step.to_hosts.setdefault(host, []).append(line)
+
     def report(self, text: str, quote: str) -> None:
         """Report something to the user. `quote` comes from the conversation."""
         self.step.reports.append(UserReport(text, quote))

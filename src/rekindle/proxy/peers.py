@@ -1,6 +1,6 @@
 """The peers of an engine: the agent, and the client connections."""
 
-from typing import NewType
+from typing import Any, NewType
 
 from msgspec import Struct
 
@@ -31,3 +31,12 @@ class ClientConnection(Struct, kw_only=True):
     """Whether it knows sub-agents: every version 2 client does."""
     wants_seq: bool = False
     """Whether a version 2 client wants the position in the record after each turn."""
+    wants_positions: bool = False
+    """Whether it wants to know to which entries of the record the lines belong."""
+    is_local_process: bool = False
+    """Whether it is another process of the user, connected by a socket.
+
+    It may use the methods for hosts. Files and terminals are never its own.
+    """
+    initialize_params: dict[str, Any] = {}
+    """The params of its `initialize`."""

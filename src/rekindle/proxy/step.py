@@ -42,6 +42,12 @@ class Step(Struct):
     """Lines for the agent."""
     to_clients: dict[Peer, list[bytes]] = {}
     """Lines for each client connection."""
+    positions: dict[Peer, tuple[str, ...]] = {}
+    """By client, the sessions to whose changes the lines belong, if the client wants to know."""
+    to_hosts: dict[Peer, list[bytes]] = {}
+    """Lines for hosts of sessions that clients of this engine use."""
+    left_hosts: list[Peer] = []
+    """Connections to hosts that are not needed any more. Close them after the lines are sent."""
     reports: list[UserReport] = []
     queries: list[PendingQuery] = []
     """Queries to answer at once, in order. Each answer leads to another step."""

@@ -1,6 +1,6 @@
 """Check the params of lifecycle requests, and build the refusals of invalid ones."""
 
-from typing import Any
+from typing import Any, Self
 
 from rekindle.acp.jsonrpc import (
     INTERNAL_ERROR,
@@ -78,23 +78,38 @@ def deleted_session(session_id: str) -> Refusal:
     return unknown_session(session_id, "it was deleted; `rekindle undelete` restores it")
 
 
-def leased_session(session_id: str, holder: LeaseHolder, *, may_take_over: bool) -> Refusal:
-    """Return the refusal of a session that another process uses.
+class LeasedElsewhere(Refusal):
+    """The refusal of a session that another process uses.
 
-    With `may_take_over`, this process was started with `--takeover`, and another one has taken the
-    session over since: opening it again moves it back.
+    With `may_take_over`, the session was open here, and the other process has taken it over:
+    opening it again shares it or moves it back. `reason` is why a client of this process
+    cannot attach to the other one.
     """
-    remedy = (
-        "load or resume it again to use it here"
-        if may_take_over
-        else "restart Rekindle with --takeover to use it here"
-    )
-    return Refusal(
-        INVALID_REQUEST,
-        f"this session is in use by process {holder.pid} on {holder.machine}: close it there, "
-        f"fork it, or {remedy}",
-        {"sessionId": session_id, "pid": holder.pid, "host": holder.machine},
-    )
+
+    def __init__(
+        self, session_id: str, holder: LeaseHolder, *, may_take_over: bool, reason: str = ""
+    ) -> None:
+        remedy = (
+            "load or resume it again to use it here"
+            if may_take_over
+            else "restart Rekindle with --takeover to use it here"
+        )
+        cannot = f", and cannot be shared with it because {reason}" if reason else ""
+        super().__init__(
+            INVALID_REQUEST,
+            f"this session is in use by process {holder.pid} on {holder.machine}{cannot}: "
+            f"close it there, fork it, or {remedy}",
+            {"sessionId": session_id, "pid": holder.pid, "host": holder.machine},
+        )
+        self.session_id = session_id
+        self.holder = holder
+        self.may_take_over = may_take_over
+
+    def because(self, reason: str) -> Self:
+        """Return the same refusal with the reason why no client can attach."""
+        return type(self)(
+            self.session_id, self.holder, may_take_over=self.may_take_over, reason=reason
+        )
 
 
 def refusal_of(reply: AgentReply, action: str) -> Refusal:

@@ -7,7 +7,8 @@ from rekindle.errors import EndlessLine
 from rekindle.process.deadline import Deadline
 from rekindle.proxy.step import AgentExit
 from rekindle.runtime.agent_process import AgentProcess
-from rekindle.runtime.transports.stdio import PipeWriter, read_lines
+from rekindle.runtime.transports.pipe_writer import PipeWriter
+from rekindle.runtime.transports.stdio import read_lines
 
 _STDERR_TIMEOUT = 0.5
 _DRAIN_TIMEOUT = 1.0

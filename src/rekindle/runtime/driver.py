@@ -14,20 +14,25 @@ import traceback
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from threading import Lock
+from typing import Any
 
 from rekindle.model import LeaseHolder
 from rekindle.proxy.engine import Engine
-from rekindle.proxy.flow import QueryFailed
+from rekindle.proxy.flow import ConnectToHost, QueryFailed
+from rekindle.proxy.host_connections import position
 from rekindle.proxy.peers import AGENT, Peer
 from rekindle.proxy.step import AgentExit, PendingQuery, Step
 from rekindle.runtime.clock import Clock
 from rekindle.runtime.log import Log
-from rekindle.runtime.query_handler import QueryHandler
+from rekindle.runtime.outlets import ConnectHost, HostOutlets, Outlets
+from rekindle.runtime.query_handler import NOT_POSSIBLE, QueryHandler
 from rekindle.runtime.recorder import Recorder
 from rekindle.runtime.transports.base import Outlet
 from rekindle.runtime.unused_sessions import UnusedSessions
 
 _MAX_JOINED_LINES = 64
+_MAX_GROUPED_LINES = 10_000
+"""Longer steps are replays. If one is cut off, the client asks for it again."""
 
 
 class Driver:
@@ -47,46 +52,56 @@ class Driver:
         *,
         holder: LeaseHolder,
         start_agent: Callable[[], str | None],
-        switch_agent: Callable[[tuple[str, ...]], str | None] = lambda _: "it is not possible here",
+        switch_agent: Callable[[tuple[str, ...]], str | None] = lambda _: NOT_POSSIBLE,
         on_wake: Callable[[], None] = lambda: None,
+        connect_host: ConnectHost | None = None,
+        describe: Callable[[], dict[str, Any]] = dict,
     ) -> None:
         self._engine = engine
         self._recorder = recorder
         self._log = log
-        self._queries = QueryHandler(recorder, holder, start_agent, switch_agent)
+        self._queries = QueryHandler(
+            recorder,
+            holder,
+            start_agent,
+            switch_agent,
+            connect_to_host=self._connect_to_host,
+            describe=describe,
+        )
+        self._hosts = HostOutlets(connect_host)
         self._unused = UnusedSessions(recorder, holder, log)
         self._on_wake = on_wake
         self._lock = Lock()
-        self._outlets: dict[Peer, Outlet] = {}
-        """Used with the lock held."""
-        # Replaced and never changed, so that they can be read without the lock.
-        self._client_outlets: tuple[Outlet, ...] = ()
-        self._agent_outlets: tuple[Outlet, ...] = ()
+        self._outlets = Outlets()
         self._wake_us: int | None = None
         self._clock = Clock()
 
     # -- peers -----------------------------------------------------------------------------
 
-    def attach_client(self, outlet: Outlet) -> Peer:
-        """Add a client connection; return its number."""
+    def attach_client(self, outlet: Outlet, *, is_local_process: bool = False) -> Peer:
+        """Add a client connection; return its number.
+
+        With `is_local_process`, it is another process of the user. From the second client on, a
+        client that reads slowly holds the agent and the other clients back no more.
+        """
         with self._lock:
-            client = self._engine.add_client()
-            self._outlets[client] = outlet
-            self._client_outlets = (*self._client_outlets, outlet)
+            client = self._engine.add_client(is_local_process=is_local_process)
+            self._outlets.add_client(client, outlet)
         return client
 
     def detach_client(self, client: Peer) -> None:
         """Remove a client connection whose peer has left."""
         with self._lock:
             self._carry_out(self._engine.remove_client(client, self._now_us()))
+            self._outlets.remove_client(client)
+        self.flush_in_background()
 
     def attach_agent(self, outlet: Outlet) -> None:
         """Send the agent's messages to this outlet from now on.
 
         Call it before the first event, or with the lock held, as `start_agent` is called.
         """
-        self._outlets[AGENT] = outlet
-        self._agent_outlets = (outlet,)
+        self._outlets.set_agent(outlet)
 
     @contextmanager
     def exclusive(self) -> Generator[None]:
@@ -107,17 +122,34 @@ class Driver:
             except Exception as error:  # noqa: BLE001 - a fault of ours must not end a conversation
                 step = self._recover(error)
                 if peer == AGENT:
-                    step.to_clients = {it: [lines] for it in self._outlets if it != AGENT}
+                    step.to_clients = {it: [lines] for it in self._outlets.by_peer if it != AGENT}
                 else:
                     step.to_agent = [lines]
             self._carry_out(step, unterminated=None if is_terminated else peer)
             # Now, because the step may have started another agent.
-            clients, agents = self._client_outlets, self._agent_outlets
-        receivers, senders = (clients, agents) if peer == AGENT else (agents, clients)
+            clients, others = self._outlets.clients, self._outlets.agents
+            if self._hosts.outlets:
+                others = (*others, *self._hosts.outlets)
+        receivers, senders = (clients, others) if peer == AGENT else (others, clients)
         for outlet in receivers:
             outlet.flush()
         for outlet in senders:
             outlet.flush_or_wait()
+
+    def _receive_from_host(self, host: Peer, lines: bytes) -> None:
+        with self._lock:
+            self._carry_out(self._engine.receive_from_host(host, lines, self._now_us()))
+            clients, hosts = self._outlets.clients, self._hosts.outlets
+        for outlet in clients:
+            outlet.flush()
+        for outlet in hosts:
+            outlet.flush_or_wait()
+
+    def _host_closed(self, host: Peer) -> None:
+        with self._lock:
+            if self._hosts.forget(host) is not None:
+                self._carry_out(self._engine.host_closed(host, self._now_us()))
+        self.flush_in_background()
 
     def agent_closed_output(self) -> None:
         """Report to the engine that the agent closed its output. Call it with the lock held."""
@@ -153,7 +185,8 @@ class Driver:
 
     def flush_in_background(self) -> None:
         """Have all queued messages written without blocking the caller."""
-        for outlet in (*self._client_outlets, *self._agent_outlets):
+        outlets = self._outlets
+        for outlet in (*outlets.clients, *outlets.agents, *self._hosts.outlets):
             outlet.flush_in_background()
 
     # -- state -----------------------------------------------------------------------------
@@ -182,13 +215,17 @@ class Driver:
         Lines that come from the unterminated peer go to the other direction without a newline.
         """
         self._recorder.record(step.changes, sync=step.sync)
+        if step.positions:
+            self._announce_positions(step)
         for peer, lines in ((AGENT, step.to_agent), *step.to_clients.items()):
-            outlet = self._outlets.get(peer)
+            outlet = self._outlets.by_peer.get(peer)
             if lines and outlet is not None:
                 is_open_ended = unterminated is not None and (
                     (peer == AGENT) != (unterminated == AGENT)
                 )
                 _queue(lines, outlet, is_terminated=not is_open_ended)
+        if step.to_hosts or step.left_hosts:
+            self._send_to_hosts(step)
         for report in step.reports:
             self._log.report(report.text, quote=report.quote)
         wake_us, self._wake_us = self._wake_us, step.wake_us
@@ -197,6 +234,34 @@ class Driver:
         # One after the other: the result of one answer may change the next.
         for pending in step.queries:
             self._carry_out(self._answer(pending))
+
+    def _announce_positions(self, step: Step) -> None:
+        """Let the lines for a client follow the seqs of the entries to which they belong."""
+        for peer, session_ids in step.positions.items():
+            lines = step.to_clients[peer]
+            count = len(lines) + sum(line.count(b"\n") for line in lines)
+            if count <= _MAX_GROUPED_LINES:
+                seqs = self._recorder.last_seqs(session_ids)
+                lines.insert(0, position(seqs, lines=count))
+
+    def _send_to_hosts(self, step: Step) -> None:
+        for peer, lines in step.to_hosts.items():
+            outlet = self._hosts.outlet(peer)
+            if outlet is not None:
+                _queue(lines, outlet, is_terminated=True)
+        for peer in step.left_hosts:
+            host = self._hosts.forget(peer)
+            if host is not None:
+                host.close()
+
+    def _connect_to_host(self, query: ConnectToHost) -> str | None:
+        """Connect to the process that has a session; return why it failed, if it did."""
+        peer = query.peer
+        return self._hosts.connect(
+            query,
+            lambda lines: self._receive_from_host(peer, lines),
+            lambda: self._host_closed(peer),
+        )
 
     def _answer(self, pending: PendingQuery) -> Step:
         try:

@@ -2,12 +2,15 @@
 
 import os
 from collections.abc import Callable
+from typing import Any
 
 from rekindle.errors import SessionNotFound, StoreError
 from rekindle.model import LeaseHolder, LeaseResult, Session
 from rekindle.proxy.flow import (
     AcquireLease,
     CompareArchiveStates,
+    ConnectToHost,
+    DescribeHost,
     EraseSession,
     ExtendSession,
     GetAgentTraits,
@@ -37,20 +40,28 @@ _OptionalQuery = (
 """The queries that a failing store answers harmlessly."""
 
 
+NOT_POSSIBLE = "it is not possible here"
+
+
 class QueryHandler:
     """Answers the queries of one engine."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one collaborator each
         self,
         recorder: Recorder,
         holder: LeaseHolder,
         start_agent: Callable[[], str | None],
-        switch_agent: Callable[[tuple[str, ...]], str | None] = lambda _: "it is not possible here",
+        switch_agent: Callable[[tuple[str, ...]], str | None] = lambda _: NOT_POSSIBLE,
+        *,
+        connect_to_host: Callable[[ConnectToHost], str | None] = lambda _: NOT_POSSIBLE,
+        describe: Callable[[], dict[str, Any]] = dict,
     ) -> None:
         self._recorder = recorder
         self._holder = holder
         self._start_agent = start_agent
         self._switch_agent = switch_agent
+        self._connect_to_host = connect_to_host
+        self._describe = describe
 
     def answer(self, query: Query) -> object:  # noqa: PLR0911 - one for each kind of query
         """Return the answer to a query, or QueryFailed."""
@@ -61,6 +72,10 @@ class QueryHandler:
                 return self._start_agent()
             case SwitchAgent():
                 return self._switch_agent(query.command)
+            case ConnectToHost():
+                return self._connect_to_host(query)
+            case DescribeHost():
+                return self._describe()
             case AcquireLease():
                 return self._acquire_lease(query)
             case (

@@ -76,6 +76,15 @@ class Recorder:
         if not self._try(lambda: store.write(changes, sync=sync)):
             self._buffer.add(changes, sync=sync, uncertain=store.uncertain_write(changes))
 
+    def last_seqs(self, session_ids: Sequence[str]) -> dict[str, int]:
+        """Return the seqs of the last entries of sessions; nothing while the store fails."""
+        if self._is_failing or self._store is None:
+            return {}
+        try:
+            return {it: self._store.last_seq(it) for it in session_ids}
+        except StoreError:
+            return {}
+
     def ask(self, query: Callable[[Store], T]) -> T:
         """Return the result of a query to the store. Raises StoreError, also while it fails."""
         try:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
 from shutil import which
+from typing import Any
 
 from rekindle.errors import EndlessLine, RekindleError
 from rekindle.model import LeaseHolder
@@ -23,6 +24,7 @@ from rekindle.proxy.peers import AGENT
 from rekindle.runtime.agent_connection import AgentConnection, start_thread
 from rekindle.runtime.agent_process import AgentProcess
 from rekindle.runtime.driver import Driver
+from rekindle.runtime.local_server import LocalServer, connect_to_host
 from rekindle.runtime.log import Log
 from rekindle.runtime.recorder import Recorder
 from rekindle.runtime.signals import ENDING, Signals
@@ -66,7 +68,10 @@ class StdioProxy:
             start_agent=self._restart_agent,
             switch_agent=self._switch_agent,
             on_wake=lambda: self._events.put(None),
+            connect_host=connect_to_host,
+            describe=self._describe,
         )
+        self._server = LocalServer(holder, self._driver, log)
         self._client = self._driver.attach_client(self._client_transport.writer)
         self._agent = AgentConnection(process)
         self._driver.attach_agent(self._agent.writer)
@@ -76,10 +81,14 @@ class StdioProxy:
         signals.set_handler(self._handle_signal)
         self._agent.start(self._receive_from_agent, self._agent_event)
         start_thread(self._read_client)
+        self._client_transport.writer.become_interruptible()
+        self._server.listen()
         self._supervise(grace)
+        self._server.stop_listening()
         # Before the remaining output is written: a client that does not read may kill us meanwhile.
         self._driver.detach_client(self._client)
         self._drain_client()
+        self._server.finish()
         self._driver.close()
         return self._agent.status[0]
 
@@ -100,6 +109,9 @@ class StdioProxy:
 
     def _receive_from_agent(self, lines: bytes, is_terminated: bool) -> None:  # noqa: FBT001 - a callback
         self._driver.receive(AGENT, lines, is_terminated=is_terminated)
+
+    def _describe(self) -> dict[str, Any]:
+        return self._server.describe()
 
     # -- the agent -------------------------------------------------------------------------
 
@@ -182,6 +194,7 @@ class StdioProxy:
                 deadline = self._end_if_overdue(agent, deadline, grace, is_ending=is_ending)
             if self._wait_for_event(deadline):
                 continue
+            self._server.keep_listening()
             if not is_clean:
                 is_clean = self._driver.clean_up()
 

@@ -82,6 +82,10 @@ class ReadableStore(Protocol):
         """Return one session, also if it is archived or deleted. Raises SessionNotFound."""
         ...
 
+    def last_seq(self, session_id: str) -> int:
+        """Return the seq of the last entry of a session; 0 if it has none, or does not exist."""
+        ...
+
     def sessions(self, page: Page) -> list[Session]:
         """Return at most `page.limit` sessions that match `page`, last updated first."""
         ...

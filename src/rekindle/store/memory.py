@@ -162,6 +162,12 @@ class MemoryStore:
         with self._lock:
             return self._get(session_id).session
 
+    def last_seq(self, session_id: str) -> int:
+        """Return the seq of the last entry of a session."""
+        with self._lock:
+            record = self._records.get(session_id)
+            return 0 if record is None else record.session.last_seq
+
     def sessions(self, page: Page) -> list[Session]:
         """List sessions."""
         with self._lock:

@@ -117,6 +117,7 @@ def main(arguments: argparse.Namespace) -> int:
             from rekindle.model import LeaseHolder
             from rekindle.proxy.connection_state import AgentChoice, EngineSettings
             from rekindle.proxy.engine import Engine
+            from rekindle.runtime.host_files import socket_path
             from rekindle.runtime.recorder import Recorder
             from rekindle.runtime.stdio_proxy import StdioProxy
             from rekindle.text.redact.recorded_command import mask_command
@@ -146,7 +147,14 @@ def main(arguments: argparse.Namespace) -> int:
                 token=os.urandom(4).hex(),
             )
             token = os.urandom(16).hex()
-            holder = LeaseHolder(token=token, pid=os.getpid(), machine=os.uname().nodename)
+            holder = LeaseHolder(
+                token=token,
+                pid=os.getpid(),
+                machine=os.uname().nodename,
+                socket=str(socket_path(address, token)),
+                version=__version__,
+                agent_group=agent.pid,
+            )
             proxy = StdioProxy(
                 agent,
                 Engine(settings),

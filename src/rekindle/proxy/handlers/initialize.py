@@ -17,7 +17,7 @@ from rekindle.acp.translate.initialize import (
     response_to_v1,
     response_to_v2,
 )
-from rekindle.jsonvalue import as_object, decode_object, encode
+from rekindle.jsonvalue import as_object, decode_object, encode, without
 from rekindle.proxy.advertising import advertise_v1, advertise_v2
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
@@ -44,7 +44,7 @@ def initialize(conn: ConnectionState, request: ClientRequest) -> Flow:
         if client.protocol != version and conn.sessions.opened_by(client.peer):
             raise _open_sessions()
         _note_client(client, params, version)
-        return _advertise(conn, client, conn.agent.initialize_result)
+        return advertise(conn, client, conn.agent.initialize_result)
     conn.primary = client.peer
     is_agreed = conn.agent.was_ready and conn.agent.is_running
     is_change = is_agreed or version != client.protocol
@@ -63,7 +63,7 @@ def initialize(conn: ConnectionState, request: ClientRequest) -> Flow:
         conn.agent.initialize_succeeded(read_capabilities(result), result)
     finally:
         conn.agent.end_initialize()
-    return _advertise(conn, client, result)
+    return advertise(conn, client, result)
 
 
 def _open_sessions() -> Refusal:
@@ -74,7 +74,8 @@ def _open_sessions() -> Refusal:
 
 
 def _note_client(client: ClientConnection, params: dict[str, Any], version: int) -> None:
-    client.protocol = version
+    client.protocol, client.initialize_params = version, params
+    client.wants_positions = rekindle_meta(params).get("positions") is True
     capabilities = as_object(params.get("clientCapabilities"))
     session = as_object(capabilities.get("session"))
     options = as_object(session.get("configOptions"))
@@ -97,8 +98,10 @@ def _initialize_agent(conn: ConnectionState, request: ClientRequest) -> SubFlow:
     """Forward `initialize` in the client's version; if the agent refuses it, try the other."""
     params, line, agent = request.params, request.line, conn.agent
     version = request.client.protocol
+    if conn.hides_client_tools(request.client):
+        params = _without_client_tools(params)
     asked = {**params, "protocolVersion": version}
-    if "protocolVersion" in params and asked != params:
+    if "protocolVersion" in request.params and asked != request.params:
         line = encode({**(decode_object(line) or {}), "params": asked})
     other = request_to_v1(params) if version > 1 else request_to_v2(params)
     agent.initialize_params = [params, other]
@@ -113,9 +116,18 @@ def _initialize_agent(conn: ConnectionState, request: ClientRequest) -> SubFlow:
     return reply
 
 
-def _advertise(
+def _without_client_tools(params: dict[str, Any]) -> dict[str, Any]:
+    """Return the params without files and terminals: the client may leave before the agent."""
+    capabilities = as_object(params.get("clientCapabilities"))
+    if not capabilities:
+        return params
+    return {**params, "clientCapabilities": without(capabilities, "fs", "terminal")}
+
+
+def advertise(
     conn: ConnectionState, client: ClientConnection, result: dict[str, Any]
 ) -> dict[str, Any]:
+    """Return the agent's result of `initialize` as a client receives it."""
     capabilities, version = conn.agent.capabilities, conn.settings.version
     if client.protocol == 1:
         answer = result if capabilities.protocol == 1 else response_to_v1(result)

@@ -34,9 +34,11 @@ from rekindle.proxy.flow import (
 )
 from rekindle.proxy.handlers.adopt import adopt
 from rekindle.proxy.handlers.agent_start import ensure_agent
+from rekindle.proxy.handlers.attach import attach
 from rekindle.proxy.handlers.close import other_clients
 from rekindle.proxy.handlers.replay_cursor import refusing_bad_cursors
 from rekindle.proxy.handlers.restore import Restored, RestoreResult, acquire_lease, restore
+from rekindle.proxy.host_connections import position
 from rekindle.proxy.journal import opening_changes, recorded_response, response_entry
 from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.peers import ClientConnection
@@ -44,6 +46,7 @@ from rekindle.proxy.session_clients import Attachment, SessionSetup
 from rekindle.proxy.system_prompt import check_system_prompt, reused_setup
 from rekindle.proxy.translation import opening_for_client, seed_translator, setup_for_agent
 from rekindle.proxy.validation import (
+    LeasedElsewhere,
     deleted_session,
     read_session_id,
     read_setup,
@@ -97,7 +100,10 @@ def new(conn: ConnectionState, request: ClientRequest) -> Flow:
 def load(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Restore a session and replay it whole, then respond."""
     client = request.client
-    opened: _OpenedSession = yield from _open(conn, request)
+    try:
+        opened: _OpenedSession = yield from _open(conn, request)
+    except LeasedElsewhere as leased:
+        return (yield from attach(conn, request, read_attachment(request.params), leased))
     session, transcript = opened.session, opened.transcript
     if session is not None:
         updates = replay_v1(
@@ -108,15 +114,18 @@ def load(conn: ConnectionState, request: ClientRequest) -> Flow:
             with_booleans=client.takes_booleans or conn.agent.capabilities.protocol == 1,
         )
         yield SendToClient(_replay_lines(conn, client, session.id, updates, transcript.turns))
-        opened.joined()
+        yield from _join_live(client, opened)
         _announce_subagents(conn, client, session.id)
     return opened.for_client(conn, client)
 
 
 def resume(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Restore a session without a replay, for a version 1 client."""
-    opened: _OpenedSession = yield from _open(conn, request)
-    opened.joined()
+    try:
+        opened: _OpenedSession = yield from _open(conn, request)
+    except LeasedElsewhere as leased:
+        return (yield from attach(conn, request, read_attachment(request.params), leased))
+    yield from _join_live(request.client, opened)
     _announce_subagents(conn, request.client, str(request.params["sessionId"]))
     return opened.for_client(conn, request.client)
 
@@ -129,7 +138,10 @@ def resume_v2(conn: ConnectionState, request: ClientRequest) -> Flow:
         with refusing_bad_cursors():
             check_cursor(cursor)
     before = _UseBefore.of(conn, client, as_str(params.get("sessionId")))
-    opened: _OpenedSession = yield from _open(conn, request)
+    try:
+        opened: _OpenedSession = yield from _open(conn, request)
+    except LeasedElsewhere as leased:
+        return (yield from attach(conn, request, read_attachment(params), leased))
     session, result, transcript = opened.session, opened.result, opened.transcript
     session_id = str(params["sessionId"])
     if session is None:
@@ -149,7 +161,7 @@ def resume_v2(conn: ConnectionState, request: ClientRequest) -> Flow:
             yield SendToClient([update_line(session_id, truncation)])
         updates = replay_v2(turns, transcript, title=title, is_running=is_running)
         yield SendToClient(_replay_lines(conn, client, session_id, updates, turns))
-    opened.joined()
+    yield from _join_live(client, opened)
     yield FlushHeld(session_id)
     _announce_subagents(conn, client, session_id)
     state = {"sessionUpdate": "state_update", "state": session_state(conn, session_id)}
@@ -157,6 +169,13 @@ def resume_v2(conn: ConnectionState, request: ClientRequest) -> Flow:
     meta = result["_meta"]
     ours = {**meta["rekindle"], "seq": transcript.last_seq + 1}
     return {**opened.for_client(conn, client), "_meta": {**meta, "rekindle": ours}}
+
+
+def _join_live(client: ClientConnection, opened: "_OpenedSession") -> SubFlow:
+    """Let a client that has the history receive live updates from now on."""
+    opened.joined()
+    if client.wants_positions and opened.live is not None:
+        yield SendToClient([position({opened.live.id: opened.transcript.last_seq}, lines=0)])
 
 
 def _replay_lines(
@@ -352,10 +371,13 @@ def _join(
 
 
 def _remove_unacknowledged(transcript: Transcript, count: int) -> None:
-    """Leave out prompts that a version 2 agent has not accepted: it will send them with ids."""
+    """Leave out prompts that a version 2 agent has not accepted: it will send them with ids.
+
+    The client then has the record up to the first of them.
+    """
     turns = transcript.turns
     while count and turns and turns[-1].unnamed_prompt is not None and len(turns[-1].items) == 1:
-        turns.pop()
+        transcript.last_seq = turns.pop().items[0].seq - 1
         count -= 1
 
 

@@ -1,5 +1,6 @@
 """`session/prompt`: make sure that an agent knows the session, then forward the prompt."""
 
+from contextlib import suppress
 from typing import Any
 
 from rekindle.acp import methods
@@ -12,13 +13,14 @@ from rekindle.acp.jsonrpc import (
 )
 from rekindle.acp.translate.config import mode_option
 from rekindle.jsonvalue import Json, as_array, as_object, as_str, encode
-from rekindle.model import UNKNOWN_TO_AGENT, Kind, Opened, Session
+from rekindle.model import UNKNOWN_TO_AGENT, Kind, LeaseHolder, Opened, Session
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
     Broadcast,
     ClientRequest,
     Flow,
     ForwardToAgent,
+    GetLeaseHolder,
     GetSession,
     LoadTranscript,
     RecordChanges,
@@ -36,7 +38,7 @@ from rekindle.proxy.outbox import RUNNING
 from rekindle.proxy.peers import ClientConnection
 from rekindle.proxy.session_clients import Translators
 from rekindle.proxy.translation import translator_to_v2
-from rekindle.proxy.validation import deleted_session, invalid, unknown_session
+from rekindle.proxy.validation import LeasedElsewhere, deleted_session, invalid, unknown_session
 from rekindle.transcript.handover import as_block, handover_text
 from rekindle.transcript.model import handover_notice
 from rekindle.transcript.reducer import Transcript, suffix_of
@@ -46,7 +48,11 @@ from rekindle.transcript.titles import title_from_prompt
 def prompt(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Forward a prompt to an agent that knows the session, or that receives the history with it."""
     session_id, line, client = str(request.session_id), request.line, request.client
-    live = open_session(conn, client, session_id)
+    try:
+        live = open_session(conn, client, session_id)
+    except Refusal:
+        yield from _refuse_if_taken_over(conn, session_id)
+        raise
     yield from acquire_lease(conn, session_id)
     session = yield from _prepare_agent(conn, live, line)
     # Only now: a restarted agent may use another version than before.
@@ -78,6 +84,16 @@ def prompt(conn: ConnectionState, request: ClientRequest) -> Flow:
             yield SendToSession(live, notice)
     _note_title(live, session, blocks)
     return result if is_answered_here else None
+
+
+def _refuse_if_taken_over(conn: ConnectionState, session_id: str) -> SubFlow:
+    """Raise Refusal with the name of the process that has taken a session over, if one has."""
+    holder: LeaseHolder | None = None
+    if conn.sessions.get_open(session_id) is None:
+        with suppress(Refusal):
+            holder = yield GetLeaseHolder(session_id)
+    if holder is not None:
+        raise LeasedElsewhere(session_id, holder, may_take_over=True)
 
 
 def open_session(conn: ConnectionState, client: ClientConnection, session_id: str) -> LiveSession:

@@ -8,6 +8,7 @@ from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import ClientRequest, Flow
 from rekindle.proxy.handlers.close import close, delete
 from rekindle.proxy.handlers.fork import fork
+from rekindle.proxy.handlers.host import release, status as status_of_host
 from rekindle.proxy.handlers.initialize import initialize
 from rekindle.proxy.handlers.list import list_sessions
 from rekindle.proxy.handlers.open import load, new, resume, resume_v2
@@ -39,6 +40,8 @@ HANDLERS: dict[str, Handler] = {
     methods.STATUS: status,
     methods.REWIND: rewind,
     methods.EDIT_PROMPT: edit_prompt,
+    methods.HOST_STATUS: status_of_host,
+    methods.HOST_RELEASE: release,
 }
 """By method, in version 1."""
 
@@ -46,7 +49,11 @@ HANDLERS_V2: dict[str, Handler] = {**HANDLERS, methods.RESUME: resume_v2}
 """By method, in version 2."""
 
 
-_FOR_OBSERVERS = methods.LIFECYCLE - methods.INFO_METHODS - methods.REWINDS | {methods.STATUS}
+_FOR_OBSERVERS = (
+    (methods.LIFECYCLE - methods.INFO_METHODS - methods.REWINDS)
+    | methods.HOST_METHODS
+    | {methods.STATUS}
+)
 """The methods that a client may use for a session which it only observes."""
 
 

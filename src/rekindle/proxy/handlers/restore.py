@@ -51,11 +51,12 @@ from rekindle.proxy.flow import (
     SubFlow,
 )
 from rekindle.proxy.foreign_turns import ForeignTurnRecorder, place_after
+from rekindle.proxy.handlers.attach import ask_for_release
 from rekindle.proxy.live_session import LiveSession, MemoryState, SuffixedIds, UpdatePolicy
 from rekindle.proxy.session_clients import Attachment, SessionSetup
 from rekindle.proxy.system_prompt import PromptSource
 from rekindle.proxy.translation import setup_for_agent
-from rekindle.proxy.validation import leased_session, refusal_of
+from rekindle.proxy.validation import LeasedElsewhere, refusal_of
 from rekindle.transcript.handover import missing_turns_text, reminder_text
 from rekindle.transcript.model import HandoverReason
 from rekindle.transcript.reducer import Transcript
@@ -176,10 +177,13 @@ def acquire_lease(
     conn: ConnectionState, session_id: str, *, may_take_over: bool = False
 ) -> SubFlow:
     """Acquire the lease of a session. Raises Refusal if another process holds it."""
-    result: LeaseResult = yield AcquireLease(session_id, may_take_over)
+    result: LeaseResult = yield AcquireLease(session_id)
+    if result.holder is not None and may_take_over:
+        yield from ask_for_release(conn, session_id, result.holder)
+        result = yield AcquireLease(session_id, may_take_over=True)
     if result.holder is not None:
         is_allowed = conn.settings.may_take_over
-        raise leased_session(session_id, result.holder, may_take_over=is_allowed)
+        raise LeasedElsewhere(session_id, result.holder, may_take_over=is_allowed)
     live = conn.sessions.get(session_id)
     if live is not None and result.was_held_by_another:
         # The agent here has missed the turns that the other process recorded.

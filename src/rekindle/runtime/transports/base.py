@@ -20,6 +20,10 @@ class Outlet(Protocol):
         """Whether more bytes are queued than the outlet should hold."""
         ...
 
+    def never_wait(self) -> None:
+        """Hold no thread back from now on: a slow reader must not stop other peers."""
+        ...
+
     def queue(self, data: bytes) -> None:
         """Queue lines, each with its newline. Never blocks."""
         ...

@@ -29,6 +29,9 @@ class InProcessPeer:
 
     # -- the driver's end ------------------------------------------------------------------
 
+    def never_wait(self) -> None:
+        """Do nothing: the peer never waits."""
+
     def queue(self, data: bytes) -> None:
         """Give the peer complete lines."""
         for line in data.removesuffix(b"\n").split(b"\n"):

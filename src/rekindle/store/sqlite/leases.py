@@ -10,22 +10,34 @@ cannot be mistaken for it later.
 """
 
 import os
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import astuple
 
 from rekindle.model import LeaseHolder, LeaseResult
 from rekindle.store.sqlite.filelock import FileLock, is_held
 
 _PROBE_TIMEOUT = 1.0
 
-_FIND = "select token, pid, host, is_over from lease where session = ?"
-ACTIVE = "select session, token, pid, host from lease where not is_over"
-_ACTIVE_BY_ID = """
-    select id, token, pid, host from lease join session on key = session where not is_over
-"""
+HOLDER = "token, pid, host, socket, version, agent_group"
+"""The columns of a holder, as `read_holder` reads them."""
+
+_FIND = f"select is_over, {HOLDER} from lease where session = ?"  # noqa: S608 - constants only
+ACTIVE = f"select session, {HOLDER} from lease where not is_over"  # noqa: S608 - constants only
+_ACTIVE_BY_ID = f"""
+    select id, {HOLDER} from lease join session on key = session where not is_over
+"""  # noqa: S608 - constants only
 _BURY = "update lease set pid = 0 where token = ?"
-_ACQUIRE = "insert or replace into lease (session, token, pid, host) values (?, ?, ?, ?)"
+_ACQUIRE = f"""
+    insert into lease (session, {HOLDER}) values (?, ?, ?, ?, ?, ?, ?)
+    on conflict (session) do update set
+        epoch = epoch + (is_over or token <> excluded.token), is_over = 0,
+        token = excluded.token, pid = excluded.pid, host = excluded.host,
+        socket = excluded.socket, version = excluded.version, agent_group = excluded.agent_group
+"""  # noqa: S608 - constants only
 # The row stays: a process that had the lease before the last holder has missed something.
 RELEASE = """
     update lease set is_over = 1
@@ -53,25 +65,21 @@ class Leases:
             return LeaseResult(holder=other)
         last = self._db.execute(_FIND, (key,)).fetchall()
         self._lock_token(holder.token)
-        self._db.execute(_ACQUIRE, (key, holder.token, holder.pid, holder.machine))
+        self._db.execute(_ACQUIRE, (key, *astuple(holder)))
         self._acquired[session_id] = holder
-        return LeaseResult(was_held_by_another=bool(last) and last[0][0] != holder.token)
+        return LeaseResult(was_held_by_another=bool(last) and last[0][1] != holder.token)
 
     def holder(self, key: int) -> LeaseHolder | None:
         """Return the live holder of a session."""
         rows = self._db.execute(_FIND, (key,)).fetchall()
-        if not rows or rows[0][3]:
+        if not rows or rows[0][0]:
             return None
-        token, pid, machine, _ = rows[0]
-        found = LeaseHolder(token=token, pid=pid, machine=machine)
+        found = read_holder(rows[0][1:])
         return found if self._is_alive(found) else None
 
     def holders(self) -> dict[int, LeaseHolder]:
         """Return the live holders by the key of the session."""
-        held = {
-            key: LeaseHolder(token=token, pid=pid, machine=machine)
-            for key, token, pid, machine in self._db.execute(ACTIVE).fetchall()
-        }
+        held = {key: read_holder(row) for key, *row in self._db.execute(ACTIVE).fetchall()}
         by_token = {holder.token: holder for holder in held.values()}
         alive = {token for token, holder in by_token.items() if self._is_alive(holder)}
         return {key: holder for key, holder in held.items() if holder.token in alive}
@@ -79,11 +87,8 @@ class Leases:
     def own(self) -> dict[str, LeaseHolder]:
         """Return the leases that were acquired through this object, by session id."""
         rows = self._db.execute(_ACTIVE_BY_ID).fetchall()
-        return {
-            session_id: LeaseHolder(token=token, pid=pid, machine=machine)
-            for session_id, token, pid, machine in rows
-            if token in self._liveness
-        }
+        own = {session_id: read_holder(row) for session_id, *row in rows}
+        return {it: holder for it, holder in own.items() if holder.token in self._liveness}
 
     def remembered(self) -> dict[str, LeaseHolder]:
         """Return the same as `own` without reading the store."""
@@ -167,6 +172,19 @@ class Leases:
 
     def _path(self, token: str) -> Path:
         return self._folder / token
+
+
+def read_holder(row: Sequence[Any]) -> LeaseHolder:
+    """Return the holder in a row with the columns of `HOLDER`."""
+    token, pid, machine, socket, version, agent_group = row
+    return LeaseHolder(
+        token=token,
+        pid=pid,
+        machine=machine,
+        socket=socket,
+        version=version,
+        agent_group=agent_group,
+    )
 
 
 def is_alive(folder: Path, holder: LeaseHolder) -> bool:

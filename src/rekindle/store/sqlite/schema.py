@@ -154,6 +154,14 @@ MIGRATIONS = (
     create index session_by_parent on session (parent_id)
     where parent_id is not null and cwd is null;
     """,
+    # Shows how other processes reach the holder of a lease, and how often the lease has passed to
+    # another process.
+    """
+    alter table lease add column epoch integer not null default 1;
+    alter table lease add column socket text not null default '';
+    alter table lease add column version text not null default '';
+    alter table lease add column agent_group integer not null default 0;
+    """,
 )
 
 

@@ -178,6 +178,11 @@ class SqliteStore:
             raise SessionNotFound(session_id)
         return self._decode_session(rows[0])
 
+    def last_seq(self, session_id: str) -> int:
+        """Return the seq of the last entry of a session."""
+        rows = self._query(f"{sql.SESSION} where id = ?", (session_id,))
+        return self._decode_session(rows[0]).last_seq if rows else 0
+
     def sessions(self, page: Page) -> list[Session]:
         """List sessions."""
         conditions, values = page_conditions(page)

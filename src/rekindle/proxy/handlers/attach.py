@@ -1,0 +1,263 @@
+"""Use a session that another process has: attach to it, ask for it, or continue when it ends.
+
+The other process is the host of the session. It serves the client as one of its own, so nothing
+is translated here. If the host ends, the process that acquires the lease continues the session, and
+the others attach to that one. The client receives what the record has more than the client.
+"""
+
+from msgspec import Struct
+
+from rekindle.acp import methods
+from rekindle.acp.jsonrpc import INTERNAL_ERROR, update_line
+from rekindle.acp.translate.endings import ending_to_v2
+from rekindle.jsonvalue import Json, as_object, as_str
+from rekindle.model import UNKNOWN_TO_AGENT, Entry, LeaseHolder, LeaseResult, Session
+from rekindle.proxy.connection_state import ConnectionState
+from rekindle.proxy.flow import (
+    AcquireLease,
+    AgentReply,
+    CallHost,
+    CatchUp,
+    ClientRequest,
+    ConnectToHost,
+    DisconnectFromHost,
+    Flow,
+    ForwardToHost,
+    GetSession,
+    LoadTranscript,
+    Pause,
+    ReadEntries,
+    Refusal,
+    SendToClient,
+    SubFlow,
+)
+from rekindle.proxy.handlers.initialize import advertise
+from rekindle.proxy.host_connections import AttachedSession, HostConnection, HostRequest
+from rekindle.proxy.missed_updates import interrupted, missed_lines, responses_to
+from rekindle.proxy.peers import NO_CLIENT, ClientConnection, Peer
+from rekindle.proxy.session_clients import Attachment, SessionSetup
+from rekindle.proxy.validation import LeasedElsewhere, read_setup, refusal_of
+
+_CONNECT_TIMEOUT_US = 5_000_000
+_RELEASE_TIMEOUT_US = 25_000_000
+"""Longer than a host waits for its agent."""
+_RETRY_US = 50_000
+_MAX_RETRIES = 60
+
+# -- attaching --------------------------------------------------------------------------------
+
+
+def attach(
+    conn: ConnectionState, request: ClientRequest, attachment: Attachment, leased: LeasedElsewhere
+) -> SubFlow:
+    """Open a session at its host; return the response. Raises Refusal."""
+    client, session_id = request.client, str(request.session_id)
+    session: Session | None = yield GetSession(session_id)
+    connection: HostConnection = yield from _connect(conn, client, leased)
+    setup = SessionSetup(read_setup(request.method, request.params), client.protocol, client.peer)
+    connection.sessions[session_id] = AttachedSession(_in_folder_of(setup, session), attachment)
+    reply: AgentReply = yield ForwardToHost(connection.peer, request.method, request.line)
+    if not reply.line:
+        # The client may have a part of the replay, so nothing is repeated for it.
+        del connection.sessions[session_id]
+        text = "the process that had the session ended before it answered: load it again"
+        raise Refusal(INTERNAL_ERROR, f"{request.method}: {text}", {"sessionId": session_id})
+    if reply.error is not None:
+        del connection.sessions[session_id]
+        yield from _leave_if_unused(connection)
+    elif conn.sessions.get(session_id) is not None:
+        # It was used here before the other process took it over.
+        conn.drop(session_id)
+    return reply.line
+
+
+def _in_folder_of(setup: SessionSetup, session: Session | None) -> SessionSetup:
+    if session is None or session.cwd is None:
+        return setup
+    return SessionSetup({**setup.params, "cwd": session.cwd}, setup.protocol, setup.client)
+
+
+def _connect(conn: ConnectionState, client: ClientConnection, leased: LeasedElsewhere) -> SubFlow:
+    """Return a connection to a host for a client. Raises Refusal if the host cannot serve it."""
+    connection = conn.hosts.to_host(leased.holder, client.peer)
+    if connection is not None:
+        return connection
+    connection = yield from _open_connection(conn, client.peer, leased.holder)
+    if connection is None:
+        raise leased
+    meta = as_object(client.initialize_params.get("_meta"))
+    ours = {**as_object(meta.get("rekindle")), "positions": True}
+    params = {**client.initialize_params, "_meta": {**meta, "rekindle": ours}}
+    reply: AgentReply = yield CallHost(
+        connection.peer, methods.INITIALIZE, params, _CONNECT_TIMEOUT_US
+    )
+    own = advertise(conn, client, conn.agent.initialize_result)
+    difference = _difference(own, reply)
+    if difference:
+        yield DisconnectFromHost(connection.peer)
+        raise leased.because(difference)
+    return connection
+
+
+def _open_connection(conn: ConnectionState, client: Peer, holder: LeaseHolder) -> SubFlow:
+    """Return a new connection to a host; None if it cannot be reached."""
+    if not holder.socket:
+        return None
+    connection = HostConnection(peer=conn.new_peer(), client=client, holder=holder)
+    conn.hosts.add(connection)
+    problem: str | None = yield ConnectToHost(connection.peer, holder)
+    if problem is None:
+        return connection
+    conn.hosts.pop(connection.peer)
+    return None
+
+
+def _difference(own: Json, reply: AgentReply) -> str:
+    """Return why the agent of a host cannot replace the own one; empty if it can."""
+    theirs = as_object(reply.result)
+    if reply.error is not None or not theirs:
+        return "it does not answer"
+    ours_name, their_name = _agent_name(own), _agent_name(theirs)
+    if ours_name != their_name:
+        return f"its agent is {their_name or 'another one'}"
+    offered = _prompt_capabilities(theirs)
+    missing = [name for name in _prompt_capabilities(own) if name not in offered]
+    if missing:
+        return f"its agent does not accept {' and '.join(missing)} in prompts"
+    return ""
+
+
+def _agent_name(result: Json) -> str | None:
+    info = as_object(result.get("agentInfo")) or as_object(result.get("info"))
+    return as_str(info.get("name"))
+
+
+def _prompt_capabilities(result: Json) -> list[str]:
+    v1 = as_object(as_object(result.get("agentCapabilities")).get("promptCapabilities"))
+    v2 = as_object(as_object(as_object(result.get("capabilities")).get("session")).get("prompt"))
+    return [name for name, value in {**v1, **v2}.items() if value not in {None, False}]
+
+
+def _leave_if_unused(connection: HostConnection) -> SubFlow:
+    if not connection.sessions and not connection.requests:
+        yield DisconnectFromHost(connection.peer)
+
+
+# -- taking over --------------------------------------------------------------------------------
+
+
+def ask_for_release(conn: ConnectionState, session_id: str, holder: LeaseHolder) -> SubFlow:
+    """Ask the host of a session to end its turn and to release it, if the host can be asked."""
+    connection: HostConnection | None = yield from _open_connection(conn, NO_CLIENT, holder)
+    if connection is not None:
+        params = {"sessionId": session_id}
+        yield CallHost(connection.peer, methods.HOST_RELEASE, params, _RELEASE_TIMEOUT_US)
+        yield DisconnectFromHost(connection.peer)
+
+
+# -- the end of a host ----------------------------------------------------------------------------
+
+
+class _LeftSession(Struct, frozen=True):
+    """A session that a client used at a host which has ended."""
+
+    id: str
+    client: ClientConnection
+    attached: AttachedSession
+    seq: int
+    """The last entry whose effects the client has."""
+    prompts: list[HostRequest]
+    """The prompts of the client that the host has not answered."""
+
+
+def continue_session(
+    conn: ConnectionState, client: ClientConnection, former: HostConnection, session_id: str
+) -> Flow:
+    """Continue a session whose host has ended: here, or at the process that was faster."""
+    prompts = [
+        it
+        for it in former.requests.values()
+        if it.method == methods.PROMPT and it.session_id == session_id
+    ]
+    seq = former.seqs.get(session_id, 0)
+    left = _LeftSession(session_id, client, former.sessions[session_id], seq, prompts)
+    holder: LeaseHolder | None = yield from _find_new_host(former.holder, session_id)
+    try:
+        if holder is None:
+            yield from _continue_here(conn, left)
+        elif holder.token != former.holder.token:
+            yield from _continue_there(conn, left, holder)
+        else:
+            # The host goes on without this client: it has closed the connection.
+            yield SendToClient(responses_to(prompts, []))
+    except Refusal:
+        yield SendToClient(responses_to(prompts, []))
+    return None
+
+
+def _find_new_host(former: LeaseHolder, session_id: str) -> SubFlow:
+    """Acquire the lease of a session, or return the process that has it.
+
+    The connection of a host that is killed may end a moment before its lease.
+    """
+    for _ in range(_MAX_RETRIES):
+        result: LeaseResult = yield AcquireLease(session_id)
+        if result.holder is None or result.holder.token != former.token:
+            return result.holder
+        yield Pause(_RETRY_US)
+    return former
+
+
+def _continue_here(conn: ConnectionState, left: _LeftSession) -> SubFlow:
+    """Let this process be the host of a session. Its agent restores it with the next prompt."""
+    live = conn.sessions.get(left.id)
+    if live is None:
+        live = conn.bind(left.id, UNKNOWN_TO_AGENT)
+        live.setup = left.attached.setup
+        live.memory.advance("agent_exited")
+    attachment = left.attached.attachment
+    attachment.is_joining = True
+    conn.attach(left.client.peer, live, attachment)
+    yield from _catch_up(left)
+    attachment.is_joining = False
+    if left.client.protocol > 1:
+        ended = {"sessionUpdate": "state_update", **ending_to_v2({"error": interrupted()})}
+        yield SendToClient([update_line(left.id, ended)])
+
+
+def _continue_there(conn: ConnectionState, left: _LeftSession, holder: LeaseHolder) -> SubFlow:
+    """Attach to the process that has taken the session over."""
+    leased = LeasedElsewhere(left.id, holder, may_take_over=conn.settings.may_take_over)
+    connection: HostConnection = yield from _connect(conn, left.client, leased)
+    if connection.held is None:
+        connection.held = []
+    connection.sessions[left.id] = left.attached
+    attachment = left.attached.attachment
+    ours: Json = {"permissions": attachment.wants_permissions}
+    if attachment.is_observer:
+        ours["role"] = "observer"
+    params: Json = {
+        "sessionId": left.id,
+        "cwd": left.attached.setup.params["cwd"],
+        "mcpServers": [],
+        "_meta": {"rekindle": ours},
+    }
+    reply: AgentReply = yield CallHost(connection.peer, methods.RESUME, params, _RELEASE_TIMEOUT_US)
+    if reply.error is not None:
+        del connection.sessions[left.id]
+        yield CatchUp(connection.peer)
+        yield from _leave_if_unused(connection)
+        raise refusal_of(reply, "attach to the session")
+    yield from _catch_up(left, connection.seqs.get(left.id))
+    yield CatchUp(connection.peer)
+
+
+def _catch_up(left: _LeftSession, until: int | None = None) -> SubFlow:
+    """Send the client what the record has more than the client, up to the entry `until`."""
+    transcript = yield LoadTranscript(left.id)
+    entries: list[Entry] = yield ReadEntries(left.id, left.seq)
+    missed = [it for it in entries if until is None or it.seq <= until]
+    if missed:
+        lines = missed_lines(left.client.protocol, left.id, transcript, missed, left.prompts)
+        yield SendToClient(lines)
+    yield SendToClient(responses_to(left.prompts, missed))

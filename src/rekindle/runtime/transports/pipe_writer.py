@@ -1,0 +1,284 @@
+"""Write lines to a file descriptor, from any thread.
+
+Two threads may write to one pipe: the thread that forwards messages in that direction, and the
+other one when the engine answers by itself. Both queue their lines in the order in which the engine
+decided on them, and the thread that holds the writer's lock writes for both. So a thread that only
+answers does not wait behind a thread that waits for a slow reader. If very much is queued, it waits
+too: otherwise a peer that causes many responses and reads none would fill the memory.
+
+A writer that must not wait holds no thread back. What its reader does not read in time waits in a
+temporary file.
+"""
+
+import os
+import select
+import stat
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Event, Lock, Thread
+from typing import IO
+
+# More than a peer may leave unread while it writes one long line.
+_MAX_QUEUED_BYTES = 16 * 1024 * 1024
+_MAX_UNSPOOLED_BYTES = 256 * 1024
+_READ_BYTES = 256 * 1024
+_POLL_MILLISECONDS = 200
+
+
+class Spool:
+    """Bytes that wait in a temporary file without a name; in memory if the file fails."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+        self._start: int = 0
+        self._end: int = 0
+        self._rest: deque[bytes] = deque()
+
+    def __bool__(self) -> bool:
+        return self._end > self._start or bool(self._rest)
+
+    def put(self, data: bytes) -> None:
+        """Add bytes at the end."""
+        if self._rest:
+            self._rest.append(data)
+            return
+        import tempfile  # noqa: PLC0415 - slow to import, and seldom needed
+
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - kept open
+            self._file.seek(self._end)
+            rest = memoryview(data)
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError:
+            self._rest.append(data)
+        else:
+            self._end += len(data)
+
+    def take(self) -> bytes:
+        """Return and remove some bytes from the beginning."""
+        if self._end == self._start or self._file is None:
+            return self._rest.popleft()
+        self._file.seek(self._start)
+        data = self._file.read(min(_READ_BYTES, self._end - self._start))
+        self._start += len(data)
+        if self._start == self._end:
+            self._start = self._end = 0
+            self._file.close()
+            self._file = None
+        return data
+
+
+class ByteQueue:
+    """Bytes that wait to be written, in order. What is too much for the memory is spooled."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._in_memory: deque[bytes] = deque()
+        self._spool = Spool()
+        # Two counters, because one thread adds and another one takes.
+        self._added = self._taken = 0
+        self._is_mid_line = False
+
+    def __bool__(self) -> bool:
+        return bool(self._in_memory) or bool(self._spool)
+
+    @property
+    def unread(self) -> int:
+        """The number of bytes that were added and not written."""
+        return self._added - self._taken
+
+    def add(self, data: bytes, *, may_spool: bool) -> None:
+        """Add lines. After a line that was cut off, the next one begins on a new line."""
+        data = b"\n" + data if self._is_mid_line else data
+        if may_spool:
+            with self._lock:
+                if self._spool or self.unread > _MAX_UNSPOOLED_BYTES:
+                    self._spool.put(data)
+                else:
+                    self._in_memory.append(data)
+        else:
+            self._in_memory.append(data)
+        self._added += len(data)
+        self._is_mid_line = not data.endswith(b"\n")
+
+    def take(self) -> bytes:
+        """Return and remove the first bytes; none if nothing waits."""
+        if self._in_memory:
+            return self._in_memory.popleft()
+        if not self._spool:
+            return b""
+        with self._lock:
+            return self._spool.take() if self._spool else b""
+
+    def written(self, data: bytes, rest: bytes) -> None:
+        """Note that bytes were written, except the rest, which is the first again."""
+        self._taken += len(data) - len(rest)
+        if rest:
+            self._in_memory.appendleft(rest)
+
+
+class PipeWriter:
+    """Writes lines to a file descriptor, from any thread.
+
+    `on_broken` is called once, when the reader is gone. With `may_wait` false, no method waits for
+    the reader, except `finish`.
+    """
+
+    def __init__(
+        self,
+        fd: int,
+        on_broken: Callable[[], None],
+        *,
+        may_wait: bool = True,
+    ) -> None:
+        self._fd = fd
+        self._write_some: Callable[[int, memoryview], int] = os.write
+        self._is_blocking = os.get_blocking(fd)
+        self._on_broken = on_broken
+        self._may_wait = may_wait
+        self._lock = Lock()
+        self._queue = ByteQueue()
+        self._is_broken = False
+        self._is_closed = False
+        self._is_wanted = Event()
+        self._background: Thread | None = None
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a write is under way, which may wait for the reader."""
+        return self._lock.locked()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more bytes are queued than the writer should hold."""
+        return self._may_wait and self._queue.unread > _MAX_QUEUED_BYTES
+
+    def become_interruptible(self) -> None:
+        """Let `never_wait` release a thread that waits for the reader, where the system allows it.
+
+        The first writer does without: the imports for this would delay the start.
+        """
+        self._write_some, self._is_blocking = non_blocking_write(self._fd)
+
+    def never_wait(self) -> None:
+        """Hold no thread back from now on, and release those that wait for the reader."""
+        self._may_wait = False
+
+    def queue(self, data: bytes) -> None:
+        """Queue lines. The caller is responsible for the order; nothing is written yet.
+
+        After a line that was cut off, as when an agent dies, the next one begins on a new line.
+        """
+        self._queue.add(data, may_spool=not self._may_wait)
+
+    def flush(self) -> None:
+        """Write everything that is queued, and wait for the reader if that is allowed."""
+        self._drain(lambda: self._may_wait)
+
+    def finish(self) -> None:
+        """Write everything that is queued, and wait until no other thread is writing."""
+        self._drain(lambda: True)
+        with self._lock:
+            pass
+
+    def flush_in_background(self) -> None:
+        """Have everything that is queued written by a thread of the writer's own."""
+        if not self._queue:
+            return
+        self._is_wanted.set()
+        if self._background is None:
+            self._background = Thread(target=self._flush_when_wanted, daemon=True)
+            self._background.start()
+
+    def flush_or_wait(self) -> None:
+        """Flush in the background, but wait if too much is queued."""
+        if self.is_full:
+            self.flush()
+        else:
+            self.flush_in_background()
+
+    def close(self) -> bool:
+        """Write nothing more; return whether no thread writes, so that the pipe can be closed."""
+        self._is_closed = True
+        self._is_wanted.set()
+        if not self._lock.acquire(blocking=False):
+            return False
+        self._is_broken = True
+        self._lock.release()
+        return True
+
+    def _flush_when_wanted(self) -> None:
+        while self._is_wanted.wait() and not self._is_closed:
+            self._is_wanted.clear()
+            self._drain(lambda: True)
+
+    def _drain(self, may_wait: Callable[[], bool]) -> None:
+        """Write what is queued. What cannot be written without waiting is left to the background.
+
+        If another thread is writing, it writes these bytes too.
+        """
+        while self._queue:
+            if not self._acquire(may_wait):
+                return
+            is_done = True
+            try:
+                while is_done and (data := self._queue.take()):
+                    rest = self._write(data, may_wait)
+                    self._queue.written(data, rest)
+                    is_done = not rest
+            finally:
+                self._lock.release()
+            if not is_done:
+                self.flush_in_background()
+                return
+
+    def _acquire(self, may_wait: Callable[[], bool]) -> bool:
+        while not self._lock.acquire(timeout=_POLL_MILLISECONDS / 1000 if may_wait() else 0):
+            if not may_wait():
+                return False
+        return True
+
+    def _write(self, data: bytes, may_wait: Callable[[], bool]) -> bytes:
+        """Write some bytes; return the rest, which cannot be written without waiting."""
+        rest = memoryview(data)
+        while rest and not self._is_broken:
+            try:
+                if self._is_blocking and not may_wait():
+                    return bytes(rest)
+                rest = rest[self._write_some(self._fd, rest) :]
+            except BlockingIOError:
+                while not _is_ready(self._fd, _POLL_MILLISECONDS if may_wait() else 0):
+                    if not may_wait():
+                        return bytes(rest)
+            except OSError:
+                self._is_broken = True
+                self._on_broken()
+        return b""
+
+
+def non_blocking_write(fd: int) -> tuple[Callable[[int, memoryview], int], bool]:
+    """Return a function that writes to a descriptor, and whether it may wait for the reader.
+
+    The flags of the descriptor stay as they are, because other processes share them.
+    """
+    import socket  # noqa: PLC0415 - slow to import
+
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISSOCK(mode):
+        connection = socket.socket(fileno=os.dup(fd))
+        return lambda _, data: connection.send(data, socket.MSG_DONTWAIT), False
+    if stat.S_ISFIFO(mode):
+        with suppress(OSError):
+            own = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK)
+            return lambda _, data: os.write(own, data), False
+    return os.write, os.get_blocking(fd)
+
+
+def _is_ready(fd: int, milliseconds: int) -> bool:
+    """Return whether a descriptor can be written to, or its reader is gone."""
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    return bool(poll.poll(milliseconds))
