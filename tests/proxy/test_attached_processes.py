@@ -132,6 +132,6 @@ class AttachedToVersion2Agent(AttachedProcesses):
 @pytest.mark.parametrize("machine", [AttachedProcesses, AttachedToVersion2Agent])
 def test_every_client_has_what_the_record_has(machine: type[AttachedProcesses]) -> None:
     machine.TestCase.settings = settings(
-        max_examples=some(200), stateful_step_count=25, deadline=None
+        max_examples=some(120), stateful_step_count=25, deadline=None
     )
     machine.TestCase("runTest").runTest()

@@ -163,8 +163,6 @@ class HostedSession(SharedSession):
     def start(self) -> None:
         """Start an engine whose lease names a socket."""
         super().start()
-        # Ids made from the time must differ from ids made from seqs.
-        self.now = 1_700_000_000_000_000
         self.holder = LeaseHolder(token="t-host", pid=1, machine="here", socket="/host")  # noqa: S106
         self.query_handler = QueryHandler(
             self.record,  # type: ignore[arg-type]

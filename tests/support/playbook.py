@@ -39,6 +39,7 @@ A script has the messages of both peers, and the effects of each:
     left [CLIENT]   a client closes its connection: effects are shown
     comes CLIENT VERSION [CAPABILITIES]    another client connects and sends `initialize`
     joins CLIENT VERSION [positions]       … which is another process of the user
+    attaches CLIENT                        … and has not sent `initialize` yet
 
     #  …            a recorded change, and `# sync` where it must reach the disk
     *  …            another effect
@@ -227,6 +228,9 @@ class Playbook:
         request = {"id": 0, "method": "initialize", "params": params}
         self.receive(self.clients[name], [json.dumps(request)])
         del self.out[kept:]
+
+    def do_attaches(self, name: str) -> None:
+        self.clients[name] = self.engine.add_client(is_local_process=True)
 
     def do_with(self, flags: str) -> None:
         self.flags |= set(flags.split())

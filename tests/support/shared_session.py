@@ -73,6 +73,8 @@ class SharedSession(Playbook):
 
     def __init__(self, agent: int) -> None:
         super().__init__()
+        # Ids made from the time must differ from ids made from seqs.
+        self.now = 1_700_000_000_000_000
         self.models: dict[str, ClientModel] = {}
         self.unanswered: set[object] = set()
         """The permission requests without an outcome."""

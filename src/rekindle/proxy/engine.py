@@ -171,9 +171,9 @@ class Engine:
         self._begin(at_us)
         self._journal.fast_path = None
         connection = self._conn.hosts.pop(host)
-        client = None if connection is None else self._conn.clients.get(connection.client)
         self._scheduler.host_closed(host)
-        if connection is not None and client is not None:
+        if connection is not None and connection.client in self._conn.clients:
+            client = self._conn.clients[connection.client]
             self._hosts.fail_requests(connection)
             for session_id in connection.sessions:
                 flow = continue_session(self._conn, client, connection, session_id)
@@ -418,9 +418,11 @@ class Engine:
 
     def _change_host(self, action: DisconnectFromHost | CatchUp) -> None:
         connection = self._conn.hosts.get(action.host)
-        if connection is not None and isinstance(action, CatchUp):
+        if connection is None:
+            return
+        if isinstance(action, CatchUp):
             self._hosts.release_held(connection)
-        elif connection is not None:
+        else:
             self._hosts.disconnect(connection)
 
     def _detach_and_answer(self, client: ClientConnection, live: LiveSession) -> None:
@@ -432,13 +434,12 @@ class Engine:
     def _end_turn(
         self, flow: RunningFlow, action: CancelTurn | AnswerOpenPrompts | DropQueuedPrompts
     ) -> None:
-        match action:
-            case CancelTurn():
-                self._cancel_turn(flow.client, action.session_id)
-            case AnswerOpenPrompts():
-                self._answer_open_prompts(action.session_id)
-            case DropQueuedPrompts():
-                self._client.drop_queued(action.session_id)
+        if isinstance(action, CancelTurn):
+            self._cancel_turn(flow.client, action.session_id)
+        elif isinstance(action, AnswerOpenPrompts):
+            self._answer_open_prompts(action.session_id)
+        else:
+            self._client.drop_queued(action.session_id)
 
     def _cancel_turn(self, client: ClientConnection, session_id: str) -> None:
         line = notification(methods.CANCEL, {"sessionId": session_id})

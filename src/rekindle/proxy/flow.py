@@ -134,7 +134,7 @@ class WriteChanges(Struct, frozen=True):
 
 
 class GetLeaseHolder(Struct, frozen=True):
-    """Look up the process that holds the lease of a session. Result: a LeaseHolder, or None."""
+    """Look up another process that holds the lease of a session. Result: a LeaseHolder, or None."""
 
     session_id: str
 

@@ -60,16 +60,11 @@ class HostMessages:
         return connection
 
     def _note_request(self, connection: HostConnection, line: bytes, envelope: Envelope) -> None:
-        if not isinstance(envelope.id, Raw) or envelope.method is UNSET:
-            return
-        key = request_key(envelope.id)
-        if key is not None:
-            connection.requests[key] = HostRequest(
-                Raw(bytes(envelope.id)),
-                envelope.method,
-                envelope.session_id,
-                line if envelope.method == methods.PROMPT else b"",
-            )
+        if isinstance(envelope.id, Raw) and envelope.method is not UNSET:
+            method, session_id = envelope.method, envelope.session_id
+            whole = line if method == methods.PROMPT else b""
+            request = HostRequest(Raw(bytes(envelope.id)), method, session_id, whole)
+            connection.requests[request_key(envelope.id)] = request
 
     # -- from the host ---------------------------------------------------------------------
 

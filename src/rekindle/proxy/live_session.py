@@ -555,6 +555,9 @@ class LiveSessions:
     def __bool__(self) -> bool:
         return bool(self._by_id)
 
+    def __getitem__(self, session_id: str) -> LiveSession:
+        return self._by_id[session_id]
+
     @property
     def are_several(self) -> bool:
         """Whether there is more than one session."""

@@ -63,7 +63,7 @@ class QueryHandler:
         self._connect_to_host = connect_to_host
         self._describe = describe
 
-    def answer(self, query: Query) -> object:  # noqa: PLR0911 - one for each kind of query
+    def answer(self, query: Query) -> object:  # noqa: PLR0911, C901 - one for each kind of query
         """Return the answer to a query, or QueryFailed."""
         match query:
             case SameFolder():
@@ -87,6 +87,8 @@ class QueryHandler:
                 | ExtendSession()
             ):
                 return self._answer_if_possible(query)
+            case GetLeaseHolder():
+                return self._other_holder(query)
             case WriteChanges():
                 action = "cannot record the change"
             case _:
@@ -120,13 +122,22 @@ class QueryHandler:
             case EraseSession():
                 return store.erase(query.session_id)
 
+    def _other_holder(self, query: GetLeaseHolder) -> LeaseHolder | QueryFailed | None:
+        try:
+            holder = self._recorder.ask(lambda store: store.lease_holder(query.session_id))
+        except SessionNotFound:
+            return None
+        except StoreError as error:
+            return QueryFailed(f"cannot read the store: {error}")
+        return None if holder is None or holder.token == self._holder.token else holder
+
     def _acquire_lease(self, query: AcquireLease) -> LeaseResult:
         """Return the result of acquiring a lease. A failing store does not refuse it."""
         other: LeaseHolder | None = None
         try:
             # Every prompt asks, and mostly the lease is ours already. Reading is cheaper.
             other = self._recorder.ask(lambda store: store.lease_holder(query.session_id))
-            if other == self._holder:
+            if other is not None and other.token == self._holder.token:
                 return LeaseResult()
             return self._recorder.ask(
                 lambda store: store.acquire_lease(
@@ -140,7 +151,6 @@ class QueryHandler:
 def _ask(
     store: Store,
     query: GetSession
-    | GetLeaseHolder
     | ListSessions
     | CompareArchiveStates
     | LoadTranscript
@@ -150,7 +160,7 @@ def _ask(
     match query:
         case WriteChanges():
             return store.write(query.changes, sync=True)
-        case GetSession() | GetLeaseHolder():
+        case GetSession():
             return _look_up(store, query)
         case CompareArchiveStates():
             return store.archive_differences(query.states)
@@ -176,10 +186,8 @@ def _load_transcript(store: Store, session_id: str) -> Transcript:
     return transcript
 
 
-def _look_up(store: Store, query: GetSession | GetLeaseHolder) -> Session | LeaseHolder | None:
+def _look_up(store: Store, query: GetSession) -> Session | None:
     try:
-        if isinstance(query, GetSession):
-            return store.session(query.session_id)
-        return store.lease_holder(query.session_id)
+        return store.session(query.session_id)
     except SessionNotFound:
         return None

@@ -6,6 +6,7 @@ the others attach to that one. The client receives what the record has more than
 """
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import INTERNAL_ERROR, update_line
@@ -37,6 +38,7 @@ from rekindle.proxy.missed_updates import interrupted, missed_lines, responses_t
 from rekindle.proxy.peers import NO_CLIENT, ClientConnection, Peer
 from rekindle.proxy.session_clients import Attachment, SessionSetup
 from rekindle.proxy.validation import LeasedElsewhere, read_setup, refusal_of
+from rekindle.transcript.reducer import Transcript
 
 _CONNECT_TIMEOUT_US = 5_000_000
 _RELEASE_TIMEOUT_US = 25_000_000
@@ -52,10 +54,9 @@ def attach(
 ) -> SubFlow:
     """Open a session at its host; return the response. Raises Refusal."""
     client, session_id = request.client, str(request.session_id)
-    session: Session | None = yield GetSession(session_id)
     connection: HostConnection = yield from _connect(conn, client, leased)
     setup = SessionSetup(read_setup(request.method, request.params), client.protocol, client.peer)
-    connection.sessions[session_id] = AttachedSession(_in_folder_of(setup, session), attachment)
+    connection.sessions[session_id] = AttachedSession(setup, attachment)
     reply: AgentReply = yield ForwardToHost(connection.peer, request.method, request.line)
     if not reply.line:
         # The client may have a part of the replay, so nothing is repeated for it.
@@ -69,12 +70,6 @@ def attach(
         # It was used here before the other process took it over.
         conn.drop(session_id)
     return reply.line
-
-
-def _in_folder_of(setup: SessionSetup, session: Session | None) -> SessionSetup:
-    if session is None or session.cwd is None:
-        return setup
-    return SessionSetup({**setup.params, "cwd": session.cwd}, setup.protocol, setup.client)
 
 
 def _connect(conn: ConnectionState, client: ClientConnection, leased: LeasedElsewhere) -> SubFlow:
@@ -164,8 +159,8 @@ class _LeftSession(Struct, frozen=True):
     id: str
     client: ClientConnection
     attached: AttachedSession
-    seq: int
-    """The last entry whose effects the client has."""
+    seq: int | None
+    """The last entry whose effects the client has; None if the host has not reported it."""
     prompts: list[HostRequest]
     """The prompts of the client that the host has not answered."""
 
@@ -179,7 +174,7 @@ def continue_session(
         for it in former.requests.values()
         if it.method == methods.PROMPT and it.session_id == session_id
     ]
-    seq = former.seqs.get(session_id, 0)
+    seq = former.seqs.get(session_id)
     left = _LeftSession(session_id, client, former.sessions[session_id], seq, prompts)
     holder: LeaseHolder | None = yield from _find_new_host(former.holder, session_id)
     try:
@@ -213,7 +208,11 @@ def _continue_here(conn: ConnectionState, left: _LeftSession) -> SubFlow:
     live = conn.sessions.get(left.id)
     if live is None:
         live = conn.bind(left.id, UNKNOWN_TO_AGENT)
-        live.setup = left.attached.setup
+        session: Session | None = yield GetSession(left.id)
+        setup = left.attached.setup
+        # Agents find their sessions by the folder as it was spelled when they were created.
+        folder = {} if session is None else {"cwd": session.cwd}
+        live.setup = replace(setup, params={**setup.params, **folder})
         live.memory.advance("agent_exited")
     attachment = left.attached.attachment
     attachment.is_joining = True
@@ -229,8 +228,7 @@ def _continue_there(conn: ConnectionState, left: _LeftSession, holder: LeaseHold
     """Attach to the process that has taken the session over."""
     leased = LeasedElsewhere(left.id, holder, may_take_over=conn.settings.may_take_over)
     connection: HostConnection = yield from _connect(conn, left.client, leased)
-    if connection.held is None:
-        connection.held = []
+    connection.held = connection.held or []
     connection.sessions[left.id] = left.attached
     attachment = left.attached.attachment
     ours: Json = {"permissions": attachment.wants_permissions}
@@ -254,10 +252,12 @@ def _continue_there(conn: ConnectionState, left: _LeftSession, holder: LeaseHold
 
 def _catch_up(left: _LeftSession, until: int | None = None) -> SubFlow:
     """Send the client what the record has more than the client, up to the entry `until`."""
-    transcript = yield LoadTranscript(left.id)
-    entries: list[Entry] = yield ReadEntries(left.id, left.seq)
-    missed = [it for it in entries if until is None or it.seq <= until]
+    missed: list[Entry] = []
+    if left.seq is not None:
+        entries: list[Entry] = yield ReadEntries(left.id, left.seq)
+        missed = [it for it in entries if until is None or it.seq <= until]
     if missed:
+        transcript: Transcript = yield LoadTranscript(left.id)
         lines = missed_lines(left.client.protocol, left.id, transcript, missed, left.prompts)
         yield SendToClient(lines)
     yield SendToClient(responses_to(left.prompts, missed))

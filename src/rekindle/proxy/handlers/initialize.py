@@ -101,8 +101,9 @@ def _initialize_agent(conn: ConnectionState, request: ClientRequest) -> SubFlow:
     if conn.hides_client_tools(request.client):
         params = _without_client_tools(params)
     asked = {**params, "protocolVersion": version}
-    if "protocolVersion" in request.params and asked != request.params:
-        line = encode({**(decode_object(line) or {}), "params": asked})
+    sent = asked if "protocolVersion" in params else params
+    if sent != request.params:
+        line = encode({**(decode_object(line) or {}), "params": sent})
     other = request_to_v1(params) if version > 1 else request_to_v2(params)
     agent.initialize_params = [params, other]
     reply: AgentReply = yield ForwardRequest(methods.INITIALIZE, line)

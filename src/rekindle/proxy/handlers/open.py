@@ -174,7 +174,7 @@ def resume_v2(conn: ConnectionState, request: ClientRequest) -> Flow:
 def _join_live(client: ClientConnection, opened: "_OpenedSession") -> SubFlow:
     """Let a client that has the history receive live updates from now on."""
     opened.joined()
-    if client.wants_positions and opened.live is not None:
+    if client.wants_positions:
         yield SendToClient([position({opened.live.id: opened.transcript.last_seq}, lines=0)])
 
 
@@ -223,8 +223,7 @@ class _OpenedSession(Struct, frozen=True):
 
     session: Session | None
     """None if the record did not have it. Then it was adopted."""
-    live: LiveSession | None
-    """None if the agent has exited meanwhile, and the session was closed."""
+    live: LiveSession
     result: Json
     transcript: Transcript
     attachment: Attachment | None = None
@@ -237,8 +236,6 @@ class _OpenedSession(Struct, frozen=True):
 
     def for_client(self, conn: ConnectionState, client: ClientConnection) -> Json:
         """Return the result in the client's version."""
-        if self.live is None:
-            return self.result
         return opening_for_client(conn, client, self.live, self.result)
 
 
@@ -271,7 +268,7 @@ def _open(conn: ConnectionState, request: ClientRequest) -> SubFlow:
     result = opening_result(restored)
     if method == methods.LOAD and restored.how is Restored.LIVE and conn.has_turn(session_id):
         result["_meta"]["rekindle"]["turn"] = {"state": session_state(conn, session_id)}
-    live = conn.sessions.get(session_id)
+    live = conn.sessions[session_id]
     yield from _record_opening(conn, method, live, result, restored.transcript)
     return _OpenedSession(session, live, result, restored.transcript, restored.attachment)
 
@@ -384,14 +381,14 @@ def _remove_unacknowledged(transcript: Transcript, count: int) -> None:
 def _record_opening(
     conn: ConnectionState,
     method: str,
-    live: LiveSession | None,
+    live: LiveSession,
     result: Json,
     transcript: Transcript,
 ) -> SubFlow:
     """Record the opening of a session, also in the transcript that is replayed next."""
     line = recorded_response(result)
     transcript.add(response_entry(line, conn.at_us))
-    if live is not None and result["_meta"]["rekindle"]["restored"] != Restored.LIVE:
+    if result["_meta"]["rekindle"]["restored"] != Restored.LIVE:
         yield RecordChanges(opening_changes(conn, live, method, line))
 
 
