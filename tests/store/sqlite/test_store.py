@@ -369,7 +369,7 @@ def test_a_killed_holder_loses_its_lease(tmp_path: Path) -> None:
     )
     assert process.stdout
     assert process.stdin
-    assert process.stdout.readline() == b"LeaseResult(holder=None, was_held_by_another=False)\n"
+    assert b"holder=None, was_held_by_another=False, epoch=1" in process.stdout.readline()
     ours = LeaseHolder(token="ours", pid=1, machine="here")  # noqa: S106 - no password
     with SqliteStore(path) as store:
         theirs = store.acquire_lease("s", ours).holder
@@ -378,7 +378,9 @@ def test_a_killed_holder_loses_its_lease(tmp_path: Path) -> None:
         process.kill()
         process.wait()
         assert store.lease_holder("s") is None
-        assert store.acquire_lease("s", ours) == LeaseResult(was_held_by_another=True)
+        assert store.acquire_lease("s", ours) == LeaseResult(
+            was_held_by_another=True, epoch=2, former=theirs
+        )
         assert store.lease_holder("s") == ours
     assert list((tmp_path / "s.db.live").iterdir()) == []
     process.stdin.close()
