@@ -1,8 +1,8 @@
+from recorded_sessions import answered, asked, told
 from rekindle.model import Change, Counted, Forked, Session, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
 from rekindle.transcript.forks import fork_changes
 from rekindle.transcript.reducer import Transcript, fold
-from recorded_sessions import answered, asked, told
 from store_changes import NOW, opened
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from rekindle.model import Change, Page
+from rekindle.model import Change, LeaseHolder, Page
 from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.peers import ClientConnection, Peer
 
@@ -149,6 +149,15 @@ class AcquireLease(Struct, frozen=True):
 
     session_id: str
     may_take_over: bool = False
+
+
+class IsAgentGone(Struct, frozen=True):
+    """Find out whether the agent of another process has ended. Result: a bool.
+
+    Agents on other machines count as gone.
+    """
+
+    holder: LeaseHolder
 
 
 class ReleaseLease(Struct, frozen=True):
@@ -306,6 +315,7 @@ Query = (
     | ExtendSession
     | WriteChanges
     | AcquireLease
+    | IsAgentGone
     | ReleaseLease
     | EraseSession
     | SameFolder

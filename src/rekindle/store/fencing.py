@@ -9,7 +9,6 @@ The id of the branch is made from the holder's token and its epoch. So all entri
 lease reach the same branch, whichever process writes them.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
@@ -35,7 +34,9 @@ _FENCED = (EntryBatch, Truncated)
 
 def branch_id(mark: LeaseMark) -> str:
     """Return the id of the session for the entries that were written after a lease was lost."""
-    checksum = hashlib.sha256(f"{mark.token} {mark.epoch}".encode()).hexdigest()
+    from hashlib import sha256  # noqa: PLC0415 - seldom needed
+
+    checksum = sha256(f"{mark.token} {mark.epoch}".encode()).hexdigest()
     return f"{mark.session_id}~{checksum[:12]}"
 
 

@@ -146,7 +146,9 @@ def main(arguments: argparse.Namespace) -> int:
                 token=os.urandom(4).hex(),
             )
             token = os.urandom(16).hex()
-            holder = LeaseHolder(token=token, pid=os.getpid(), machine=os.uname().nodename)
+            holder = LeaseHolder(
+                token=token, pid=os.getpid(), machine=os.uname().nodename, version=__version__
+            )
             proxy = StdioProxy(
                 agent,
                 Engine(settings),

@@ -31,6 +31,7 @@ from rekindle.model import (
     AgentTrait,
     Change,
     Entry,
+    LeaseHolder,
     LeaseResult,
     Session,
 )
@@ -42,11 +43,13 @@ from rekindle.proxy.flow import (
     ExtendSession,
     GetAgentTraits,
     GetSession,
+    IsAgentGone,
     LoadTranscript,
     Pause,
     ReadEntries,
     RecordChanges,
     Refusal,
+    ReleaseLease,
     ReportToUser,
     SubFlow,
 )
@@ -55,7 +58,7 @@ from rekindle.proxy.live_session import LiveSession, MemoryState, SuffixedIds, U
 from rekindle.proxy.session_clients import Attachment, SessionSetup
 from rekindle.proxy.system_prompt import PromptSource
 from rekindle.proxy.translation import setup_for_agent
-from rekindle.proxy.validation import leased_session, refusal_of
+from rekindle.proxy.validation import leased_session, outlived_session, refusal_of
 from rekindle.transcript.handover import missing_turns_text, reminder_text
 from rekindle.transcript.model import HandoverReason
 from rekindle.transcript.reducer import Transcript
@@ -75,6 +78,7 @@ _QUIET_POLLS = 10
 _QUIET_POLLS_AFTER_LATE = 5
 _QUIET_POLLS_OF_SILENT = 2
 _MAX_POLLS = 100
+_MAX_GROUP_POLLS = 100
 _LIST_TIMEOUT_US = 2_000_000
 _MAX_LIST_PAGES = 20
 
@@ -175,7 +179,11 @@ def restore(
 def acquire_lease(
     conn: ConnectionState, session_id: str, *, may_take_over: bool = False
 ) -> SubFlow:
-    """Acquire the lease of a session. Raises Refusal if another process holds it."""
+    """Acquire the lease of a session. Raises Refusal if another process holds it.
+
+    If its last holder has died, its agent is waited for: it may still change files, and agents
+    keep sessions in files of their own.
+    """
     result: LeaseResult = yield AcquireLease(session_id, may_take_over)
     if result.holder is not None:
         is_allowed = conn.settings.may_take_over
@@ -184,6 +192,19 @@ def acquire_lease(
     if live is not None and result.was_held_by_another:
         # The agent here has missed the turns that the other process recorded.
         live.memory.advance("used_elsewhere")
+    former = None if result.is_former_alive else result.former
+    if former is not None and not (yield from _has_agent_ended(former)):
+        yield ReleaseLease(session_id)
+        raise outlived_session(session_id, former)
+
+
+def _has_agent_ended(former: LeaseHolder) -> SubFlow:
+    """Wait until the agent of a dead process has ended; return whether it has."""
+    for _ in range(_MAX_GROUP_POLLS):
+        if (yield IsAgentGone(former)):
+            return True
+        yield Pause(_POLL_US)
+    return False
 
 
 # -- the rungs ----------------------------------------------------------------------------------
