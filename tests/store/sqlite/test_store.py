@@ -12,8 +12,9 @@ import apsw
 import pytest
 from msgspec.structs import replace
 
-from rekindle.errors import SessionNotFound, StoreDamaged, StoreTooNew, StoreUnavailable
+from rekindle.errors import LeaseLost, SessionNotFound, StoreDamaged, StoreTooNew, StoreUnavailable
 from rekindle.model import (
+    Deleted,
     EntryBatch,
     Forgotten,
     Forked,
@@ -27,6 +28,7 @@ from rekindle.model import (
 from rekindle.store.sqlite import sql
 from rekindle.store.sqlite.codec import page_conditions
 from rekindle.store.sqlite.filelock import FileLock
+from rekindle.store.sqlite.leases import Leases
 from rekindle.store.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from rekindle.store.sqlite.store import SqliteStore
 
@@ -360,6 +362,63 @@ store.write([Opened(session_id="s", at_us=1)])
 print(store.acquire_lease("s", LeaseHolder(token="theirs", pid=7, machine="there")), flush=True)
 sys.stdin.read()
 """
+
+
+def test_a_process_of_an_earlier_release_fences_and_shrinks_no_epoch(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    ours, theirs = (LeaseHolder(token=it, pid=1, machine="here") for it in ("ours", "theirs"))
+    with SqliteStore(path) as store, SqliteStore(path) as other:
+        store.write([batch(b"1", session="s")])
+        other.acquire_lease("s", theirs)
+        assert store.acquire_lease("s", ours, takeover=True).epoch == 2
+        # As release 0.1 acquires a lease. It may run while the store is upgraded.
+        columns = "insert or replace into lease (session, token, pid, host)"
+        with other.writing() as db:
+            values = os.getppid(), os.uname().nodename
+            db.execute(f"{columns} values (1, 'earlier', ?, ?)", values)
+        other.release_leases(theirs)
+        with pytest.raises(LeaseLost) as caught:
+            store.write([batch(b"2", session="s")])
+        assert (caught.value.until_seq, caught.value.holder.token) == (1, "earlier")
+        assert store.acquire_lease("s", ours, takeover=True).epoch == 3
+        store.write([batch(b"2", session="s")])
+
+
+def test_the_leases_of_a_replaced_store_stay_fenced(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    ours, theirs = (LeaseHolder(token=it, pid=1, machine="here") for it in ("ours", "theirs"))
+    former = SqliteStore(path)
+    with SqliteStore(path) as other:
+        former.write([batch(b"1", session="s")])
+        former.acquire_lease("s", ours)
+        other.acquire_lease("s", theirs, takeover=True)
+        with SqliteStore(path) as store:
+            store.continue_from(former)
+            former.close()
+            with pytest.raises(LeaseLost):
+                store.write([batch(b"2", session="s")])
+
+
+def test_a_purge_between_the_check_and_the_error_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.db"
+    ours, theirs = (LeaseHolder(token=it, pid=1, machine="here") for it in ("ours", "theirs"))
+    with SqliteStore(path) as store, SqliteStore(path) as other:
+        store.write([batch(b"1", session="s")])
+        store.acquire_lease("s", ours)
+        store.write([batch(b"2", session="s")])
+        other.acquire_lease("s", theirs, takeover=True)
+        check = Leases.check
+
+        def check_late(leases: Leases, session_id: str, key: int) -> None:
+            other.write([Deleted(session_id="s", at_us=1)])
+            other.purge("s")
+            check(leases, session_id, key)
+
+        monkeypatch.setattr(Leases, "check", check_late)
+        store.write([batch(b"3", session="s")])
+        assert [entry.line for entry in store.read("s")] == [b"3"]
 
 
 def test_a_killed_holder_loses_its_lease(tmp_path: Path) -> None:
