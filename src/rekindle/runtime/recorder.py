@@ -289,7 +289,7 @@ class LostLeases:
         return is_new
 
     def take(self) -> list[LeaseLost]:
-        """Return and remove those that were noted since the last call."""
+        """Return and remove the losses since the last call."""
         new, self._new = self._new, []
         return new
 

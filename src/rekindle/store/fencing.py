@@ -73,7 +73,7 @@ def _creation(store: ReadableStore, hooks: StoreHooks, lost: LeaseLost, at_us: i
 
 
 def _for_branch(change: Change, lost: LeaseLost) -> list[Change] | None:
-    """Return a change for the branch; None if it stays as it is.
+    """Return a change for the branch; None for a change that belongs to the session.
 
     The state of the session, and the user's own title, belong to the session itself. The agent's
     id stays with the session too, because two sessions with one id would receive the same updates.

@@ -17,7 +17,7 @@ lease     the process that has the exclusive use of a session. `token` names the
           as long as it lives. `is_over` marks a released lease. `epoch` grows when the lease passes
           to another process. `agent_group` is the process group of its agent.
 epoch     the leases that have passed to another process: `seq` is the last seq of the session when
-          the epoch began, or the last one that a rewind has left since.
+          the epoch began. A rewind lowers it.
 pending   how many changes of a pending file were applied (see `pending`); `at_us` is the time of
           the last one.
 stretch   consecutive entries that differ only in their line: `lines` of them. `place` combines
