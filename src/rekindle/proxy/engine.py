@@ -219,6 +219,8 @@ class Engine:
         self._client.fail_queued(live.id, outcome)
         live.close()
         live.updates.lease_lost()
+        if not live.memory.is_in_transition:
+            live.memory.advance("used_elsewhere")
         # If the session gets another id of the agent, updates under this one are late.
         conn.sessions.abandon(live.agent_id)
 

@@ -7,6 +7,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 from threading import Timer
+from typing import NoReturn
 
 import apsw
 import pytest
@@ -382,6 +383,26 @@ def test_a_process_of_an_earlier_release_fences_and_shrinks_no_epoch(tmp_path: P
         assert (caught.value.until_seq, caught.value.holder.token) == (1, "earlier")
         assert store.acquire_lease("s", ours, takeover=True).epoch == 3
         store.write([batch(b"2", session="s")])
+
+
+def test_a_commit_that_fails_with_a_lease_fences_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.db"
+    ours = LeaseHolder(token="ours", pid=1, machine="here")  # noqa: S106 - no password
+    with SqliteStore(path) as store:
+        store.write([batch(b"1", session="s")])
+        acquire = Leases.acquire
+
+        def fail(leases: Leases, *args: object, **options: object) -> NoReturn:
+            acquire(leases, *args, **options)  # type: ignore[arg-type]
+            raise OSError("the disk is full")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Leases, "acquire", fail)
+            with pytest.raises(StoreUnavailable):
+                store.acquire_lease("s", ours)
+        assert store.lease_mark("s") is None
 
 
 def test_the_leases_of_a_replaced_store_stay_fenced(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ class Leases:
     def acquire(
         self, session_id: str, key: int, holder: LeaseHolder, *, takeover: bool
     ) -> LeaseResult:
-        """Give `holder` a lease, unless another live process has it."""
+        """Give `holder` a lease, unless another live process has it. Call `committed` next."""
         last = self._find(key)
         was = holder if last is None else last.holder
         is_another = was.token != holder.token
@@ -104,7 +104,6 @@ class Leases:
         self._lock_token(holder.token)
         self._db.execute(_ACQUIRE, (key, epoch, *_values(holder)))
         self._acquired[session_id] = holder
-        self.marks[session_id] = LeaseMark(session_id=session_id, token=holder.token, epoch=epoch)
         is_former = is_another and last is not None and not last.is_over
         return LeaseResult(
             was_held_by_another=is_another,
@@ -112,6 +111,10 @@ class Leases:
             former=was if is_former else None,
             is_former_alive=is_former and is_alive,
         )
+
+    def committed(self, session_id: str, holder: LeaseHolder, epoch: int) -> None:
+        """Note that the store has the lease. From now on it fences entries."""
+        self.marks[session_id] = LeaseMark(session_id=session_id, token=holder.token, epoch=epoch)
 
     def own_epoch(self, session_id: str, key: int, holder: LeaseHolder) -> int | None:
         """Return the epoch of a lease that `holder` has already, exactly so; None otherwise."""

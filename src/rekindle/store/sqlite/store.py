@@ -272,8 +272,13 @@ class SqliteStore:
             epoch = self._leases.own_epoch(session_id, key, holder)
         if epoch is not None:
             return LeaseResult(epoch=epoch)
-        with self.writing():
-            return self._leases.acquire(session_id, key, holder, takeover=takeover)
+        with self._mutex:
+            with self.writing():
+                result = self._leases.acquire(session_id, key, holder, takeover=takeover)
+            if result.holder is None:
+                # Only now: a lease that could not be committed must not fence this process.
+                self._leases.committed(session_id, holder, result.epoch)
+        return result
 
     def lease_mark(self, session_id: str) -> LeaseMark | None:
         """Return the lease that was acquired through this instance."""
