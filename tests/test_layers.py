@@ -12,7 +12,7 @@ import rekindle
 PACKAGE = Path(rekindle.__file__).parent
 
 ARROWS: dict[str, set[str]] = {
-    "errors": set(),
+    "errors": {"model"},
     "model": set(),
     "jsonvalue": set(),
     "text": {"errors", "model", "jsonvalue"},

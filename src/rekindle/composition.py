@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rekindle.store.address import StoreAddress, backend_for, parse_address
-from rekindle.store.base import ReplacedStore, Reporter, Store, StoreHooks
+from rekindle.store.base import ReadableStore, ReplacedStore, Reporter, Store, StoreHooks
 
 if TYPE_CHECKING:
-    from rekindle.model import Entry
+    from rekindle.model import Change, Entry
 
 
 def open_store(
@@ -60,6 +60,17 @@ def _rescue(former: ReplacedStore, store: Store) -> None:
     rescue(former, store)
 
 
+def _branch(
+    store: ReadableStore, session_id: str, branch_id: str, until_seq: int, at_us: int
+) -> "list[Change]":
+    from rekindle.transfer.branches import fenced_branch  # noqa: PLC0415 - seldom needed
+
+    return fenced_branch(store, session_id, branch_id, until_seq, at_us)
+
+
 HOOKS = StoreHooks(
-    turn_has_ended=_turn_has_ended, title_from_prompt=_title_from_prompt, on_replaced=_rescue
+    turn_has_ended=_turn_has_ended,
+    title_from_prompt=_title_from_prompt,
+    on_replaced=_rescue,
+    branch=_branch,
 )

@@ -26,6 +26,7 @@ RekindleError
     ├── SessionNotFound     no session has that id
     ├── SessionAmbiguous    several sessions start with that id
     ├── SessionInUse        another process holds its lease
+    ├── LeaseLost           another process has acquired its lease since; nothing was written
     ├── SessionDeleted      it is deleted, and can be restored
     └── SessionPurged       nothing is left of it
 
@@ -34,7 +35,10 @@ full stop.
 """
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from rekindle.model import LeaseHolder
 
 
 class RekindleError(Exception):
@@ -246,6 +250,26 @@ class SessionInUse(StoreError):
         self.session_id = session_id
         self.pid = pid
         self.machine = machine
+
+
+class LeaseLost(StoreError):
+    """Another process has acquired the lease of the session since; nothing was written.
+
+    The store itself works. `until_seq` is the last entry that both processes have in common, and
+    `branch_id` the session for the entries that follow it here.
+    """
+
+    def __init__(
+        self, session_id: str, holder: "LeaseHolder", *, branch_id: str = "", until_seq: int = 0
+    ) -> None:
+        super().__init__(
+            f"session {session_id} was taken over by process {holder.pid} on {holder.machine};"
+            " open it again to continue here"
+        )
+        self.session_id = session_id
+        self.holder = holder
+        self.branch_id = branch_id
+        self.until_seq = until_seq
 
 
 class SessionDeleted(StoreError):

@@ -326,17 +326,20 @@ RareChange = (
 
 
 class LeaseHolder(Struct, frozen=True, kw_only=True):
-    """The process that has the exclusive use of a session. Its `token` is never used again."""
+    """The process that has the exclusive use of a session. Its `token` is never used again.
+
+    The token alone is its identity: the other fields may change while it lives.
+    """
 
     token: str
     pid: int
     machine: str
     socket: str = ""
-    """The path of the unix socket on which it serves other processes; empty if it has none."""
+    """The path of the unix socket on which it listens."""
     version: str = ""
-    """The version of its program."""
+    """The version of the program."""
     agent_group: int = 0
-    """The process group of its agent; 0 if it is unknown."""
+    """The process group of its agent; 0 if unknown."""
 
 
 class LeaseResult(Struct, frozen=True):
@@ -346,6 +349,12 @@ class LeaseResult(Struct, frozen=True):
     """The process that has the lease instead. None means that it was acquired."""
     was_held_by_another: bool = False
     """Whether another process had the lease before."""
+    epoch: int = 0
+    """The number of the lease; 0 if it was not acquired, or if the store could not record it."""
+    former: LeaseHolder | None = None
+    """The process that had the lease before, if it did not release it: it died, or lost it."""
+    is_former_alive: bool = False
+    """Whether that process lives: the lease was taken over."""
 
 
 class Session(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.process.agent_helpers import AgentHelper, helpers_left_behind
+from rekindle.process.agent_helpers import AgentHelper, helpers_left_behind, is_agent_group_gone
 from rekindle.process.group import MARK, marked_environment
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -75,3 +75,27 @@ def test_only_readable_marks_count(tmp_path: Path) -> None:
     found = list(helpers_left_behind(tmp_path))
     assert found == [AgentHelper(2, "tmux: server"), AgentHelper(10, "tmux: server")]
     assert list(helpers_left_behind(tmp_path / "missing")) == []
+
+
+def test_a_group_without_processes_is_gone() -> None:
+    assert is_agent_group_gone(GONE)
+
+
+@LINUX
+def test_a_group_counts_only_with_the_mark(tmp_path: Path) -> None:
+    child = start(f"{GONE}.1", is_daemon=True)
+    other = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
+    try:
+        assert not is_agent_group_gone(child.pid)
+        # Another program has the id now.
+        assert is_agent_group_gone(other.pid)
+        # Elsewhere no environment can be read.
+        assert not is_agent_group_gone(other.pid, tmp_path)
+        child.kill()
+        # A zombie does nothing.
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert is_agent_group_gone(child.pid)
+    finally:
+        for process in (child, other):
+            process.kill()
+            process.communicate()

@@ -94,6 +94,14 @@ def test_memory_answers_for_each_state(
 
 
 @pytest.mark.parametrize("policy", UpdatePolicy)
+def test_updates_of_a_lost_session_are_recorded_only(policy: UpdatePolicy) -> None:
+    gate = UpdateGate(policy, silent_release="Fake 1")
+    gate.lease_lost()
+    assert (gate.policy, gate.reader, gate.silent_release) == (UpdatePolicy.RECORD_REST, None, None)
+    assert gate.is_forwarding
+
+
+@pytest.mark.parametrize("policy", UpdatePolicy)
 def test_every_policy_ends_with_the_next_prompt(policy: UpdatePolicy) -> None:
     gate = UpdateGate(policy)
     gate.prompt_forwarded()

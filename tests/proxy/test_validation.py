@@ -5,6 +5,8 @@ from rekindle.proxy.flow import AgentReply, Refusal
 from rekindle.proxy.validation import (
     LeasedElsewhere,
     check_folder,
+    lost_session,
+    outlived_session,
     read_session_id,
     read_setup,
     refusal_of,
@@ -114,3 +116,22 @@ def test_the_advice_for_a_leased_session_is_one_that_helps(
     holder = LeaseHolder(token="t", pid=7, machine="there")  # noqa: S106 - not a password
     refusal = LeasedElsewhere("s1", holder, may_take_over=may_take_over)
     assert refusal.message.endswith(f"or {remedy}")
+
+
+def test_a_lost_session_names_the_other_process() -> None:
+    error = lost_session("s", LeaseHolder(token="t", pid=7, machine="there"))  # noqa: S106
+    assert error["message"] == (
+        "another process has taken over this session (pid 7 on there); open it again to continue"
+        " there"
+    )
+    assert error["data"] == {"sessionId": "s", "pid": 7, "host": "there"}
+
+
+@pytest.mark.parametrize(("pid", "host"), [(7, "process 7"), (0, "a process")])
+def test_the_refusal_for_a_running_agent_names_two_remedies(pid: int, host: str) -> None:
+    former = LeaseHolder(token="t", pid=pid, machine="there", agent_group=99)  # noqa: S106
+    refusal = outlived_session("s", former)
+    assert str(refusal) == (
+        f"this session was in use by {host} on there, whose agent still runs: end it with"
+        " `kill -- -99`, or open the session again to continue anyway"
+    )

@@ -6,8 +6,10 @@ from queue import Empty
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from rekindle.model import LeaseHolder, Opened
+from rekindle.errors import StoreUnavailable
+from rekindle.model import LeaseHolder, Opened, Page
 from rekindle.proxy.connection_state import EngineSettings
 from rekindle.proxy.engine import Engine
 from rekindle.proxy.peers import AGENT, Peer
@@ -212,3 +214,51 @@ def test_nothing_is_processed_while_the_lock_is_held(pair: Pair) -> None:
         pair.client.next_line(0)
     assert pair.driver.clean_up()
     pair.driver.close()
+
+
+def test_a_lost_lease_ends_the_turn_and_the_rest_is_in_a_branch(
+    pair: Pair, store: MemoryStore
+) -> None:
+    pair.initialize()
+    pair.new()
+    pair.request(3, "session/prompt", sessionId="s1", prompt=[{"type": "text", "text": "Hi"}])
+    pair.agent.next_line(0)
+    theirs = LeaseHolder(token="theirs", pid=7, machine="there")  # noqa: S106 - not a password
+    store.second().acquire_lease("s1", theirs, takeover=True)
+    update = {"sessionUpdate": "plan", "entries": []}
+    params = {"sessionId": "s1", "update": update}
+    pair.agent.send(json.dumps({"method": "session/update", "params": params}).encode())
+    assert json.loads(pair.client.next_line(0))["params"]["update"] == update
+    assert json.loads(pair.client.next_line(0))["params"]["update"]["title"] == "Hi"
+    assert "taken over" in json.loads(pair.client.next_line(0))["error"]["message"]
+    assert json.loads(pair.agent.next_line(0))["method"] == "session/cancel"
+    (branch,) = (it for it in store.sessions(Page()) if it.id != "s1")
+    kinds = [entry.kind for entry in store.read(branch.id, after=3)]
+    assert kinds == ["update", "update", "answer"]
+    assert [entry.kind for entry in store.read("s1")] == ["setup", "ready", "prompt"]
+
+
+def test_other_facts_about_the_holder_reach_its_leases(pair: Pair, store: MemoryStore) -> None:
+    pair.initialize()
+    pair.new()
+    moved = replace(OURS, agent_group=99)
+    with pair.driver.exclusive():
+        pair.driver.update_holder(moved)
+    assert store.lease_holder("s1") == moved
+
+
+def test_a_failing_store_does_not_need_other_facts_about_the_holder(
+    pair: Pair, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StoreUnavailable("locked")
+
+    pair.initialize()
+    pair.new()
+    moved = replace(OURS, agent_group=99)
+    with monkeypatch.context() as patch, pair.driver.exclusive():
+        patch.setattr(store, "update_holder", fail)
+        pair.driver.update_holder(moved)
+    assert store.lease_holder("s1") == OURS
+    pair.request(3, "session/prompt", sessionId="s1", prompt=[])
+    assert store.lease_holder("s1") == moved

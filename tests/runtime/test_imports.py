@@ -32,6 +32,7 @@ OURS_BEFORE_THE_AGENT_STARTS = {
 }
 OURS_AFTER = {
     "rekindle.proxy.handlers.host",
+    "rekindle.proxy.handlers.ask_host",
     "rekindle.proxy.handlers.attach",
     "rekindle.proxy.host_connections",
     "rekindle.proxy.host_messages",
@@ -88,6 +89,7 @@ OURS_AFTER = {
     "rekindle.proxy.agent_messages",
     "rekindle.proxy.batches",
     "rekindle.proxy.client_messages",
+    "rekindle.transcript.forks",
     "rekindle.transcript.handover",
     "rekindle.transcript.model",
     "rekindle.transcript.preface",
@@ -151,6 +153,7 @@ OURS_AFTER = {
     "rekindle.runtime.transports.stdio",
     "rekindle.runtime.unused_sessions",
     "rekindle.store.base",
+    "rekindle.store.fencing",
     "rekindle.composition",
     "rekindle.store.sqlite.filelock",
     "rekindle.store.sqlite.leases",

@@ -1,7 +1,9 @@
+import os
 from collections.abc import Callable
 from typing import TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from rekindle.errors import StoreUnavailable
 from rekindle.model import AgentArchived, LeaseHolder, LeaseResult, Opened
@@ -10,6 +12,7 @@ from rekindle.proxy.flow import (
     CompareArchiveStates,
     GetLeaseHolder,
     GetSession,
+    IsAgentGone,
     LookupIds,
     QueryFailed,
     SameFolder,
@@ -96,3 +99,31 @@ def test_archive_states_are_compared_with_the_record() -> None:
 def test_spellings_of_a_folder_are_the_same_folder(path: str) -> None:
     assert handler_for(None).answer(SameFolder("/etc", path)) is True
     assert handler_for(None).answer(SameFolder("/usr", path)) is False
+
+
+def test_a_lease_that_this_process_has_is_not_refused_while_the_store_fails() -> None:
+    store = ReadOnlyStore()
+    store.write([Opened(session_id="s", at_us=1)])
+    MemoryStore.acquire_lease(store, "s", replace(OURS, agent_group=7))
+    assert handler_for(store).answer(AcquireLease("s")) == LeaseResult()
+
+
+def test_the_former_holder_is_returned_with_the_lease() -> None:
+    store = MemoryStore()
+    store.write([Opened(session_id="s", at_us=1)])
+    store.acquire_lease("s", THEIRS)
+    assert handler_for(store).answer(AcquireLease("s", may_take_over=True)) == LeaseResult(
+        was_held_by_another=True, epoch=2, former=THEIRS, is_former_alive=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("former", "is_gone"),
+    [
+        (THEIRS, True),
+        (replace(THEIRS, agent_group=2**22 + 1), True),
+        (replace(THEIRS, agent_group=os.getpgid(0), machine="elsewhere"), True),
+    ],
+)
+def test_an_agent_elsewhere_counts_as_gone(former: LeaseHolder, is_gone: bool) -> None:  # noqa: FBT001
+    assert handler_for(None).answer(IsAgentGone(former)) is is_gone

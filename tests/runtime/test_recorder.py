@@ -6,16 +6,20 @@ from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NoReturn
 
 import apsw
 import pytest
+from msgspec.structs import replace
 
 from rekindle.composition import HOOKS
-from rekindle.errors import SessionNotFound, StoreUnavailable
+from rekindle.errors import LeaseLost, SessionNotFound, StoreUnavailable
 from rekindle.model import Deleted, EntryBatch, Kind, LeaseHolder, Opened, Page, Side
 from rekindle.runtime import recorder as module, write_buffer
 from rekindle.runtime.log import Log
 from rekindle.runtime.recorder import Recorder
+from rekindle.store.base import Store
+from rekindle.store.sqlite.pending import PendingFile, apply_abandoned
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.transfer import rescue
 from stdio_client import EXAMPLE_AGENT, Client
@@ -47,12 +51,20 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def recorder(
-    path: Path, report_log: ReportLog, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Recorder]:
-    """Return a recorder that retries at once."""
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let recorders retry at once."""
     monkeypatch.setattr(module, "_FIRST_PAUSE", 0.0)
     monkeypatch.setattr(module, "_MAX_PAUSE", 0.0)
+
+
+@pytest.fixture
+def recorder(
+    path: Path,
+    report_log: ReportLog,
+    quick: None,  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Recorder]:
+    """Return a recorder that retries at once."""
     monkeypatch.setattr(write_buffer, "_MAX_BYTES", 100)
     monkeypatch.setattr(write_buffer, "_OTHER_CHANGE_BYTES", 40)
     made = Recorder(lambda: SqliteStore(path, timeout=0.05, hooks=HOOKS), report_log)
@@ -357,3 +369,141 @@ def test_the_pause_between_two_attempts_grows_up_to_a_limit(
         recorder.record(batch(b"x"), sync=False)
         assert pauses_until(164) == [1, 2]
     recorder.close()
+
+
+# -- lost leases --------------------------------------------------------------------------------
+
+OURS, THEIRS = (
+    LeaseHolder(token=token, pid=pid, machine="here") for pid, token in ((1, "ours"), (2, "theirs"))
+)
+
+
+def lines_of(store: Store, session_id: str) -> list[bytes]:
+    return [entry.line for entry in store.read(session_id)]
+
+
+def taken_over(recorder: Recorder, path: Path) -> SqliteStore:
+    """Let another process take the session over; return the store as it has it."""
+    recorder.record(batch(b"1"), sync=False)
+    recorder.ask(lambda store: store.acquire_lease("s", OURS))
+    recorder.record(batch(b"2"), sync=False)
+    other = SqliteStore(path, hooks=HOOKS)
+    other.acquire_lease("s", THEIRS, takeover=True)
+    other.write(batch(b"theirs"))
+    return other
+
+
+def test_entries_of_a_lost_lease_are_recorded_in_a_branch(
+    recorder: Recorder, path: Path, report_log: ReportLog
+) -> None:
+    with taken_over(recorder, path) as other:
+        recorder.record(batch(b"3"), sync=True)
+        recorder.record(batch(b"4"), sync=False)
+        (lost,) = recorder.take_lost()
+        assert (lost.session_id, lost.holder, recorder.take_lost()) == ("s", THEIRS, [])
+        assert lines_of(other, "s") == [b"1", b"2", b"theirs"]
+        assert lines_of(other, lost.branch_id) == [b"1", b"2", b"3", b"4"]
+        (report,) = report_log.reports
+        assert report.startswith("session s was taken over by process 2 on here; its further")
+        assert report.endswith(f" are in {lost.branch_id}")
+        # Acquired again, and lost again: another branch.
+        recorder.ask(lambda store: store.acquire_lease("s", OURS, takeover=True))
+        recorder.record(batch(b"5"), sync=False)
+        other.acquire_lease("s", THEIRS, takeover=True)
+        recorder.record(batch(b"6"), sync=False)
+        (again,) = recorder.take_lost()
+        assert lines_of(other, "s") == [b"1", b"2", b"theirs", b"5"]
+        assert lines_of(other, again.branch_id) == [b"1", b"2", b"theirs", b"5", b"6"]
+    assert len(report_log.reports) == 2
+
+
+def test_a_commit_of_several_lost_sessions_loses_nothing(recorder: Recorder, path: Path) -> None:
+    sessions = ("s", "t", "u")
+    batches = [replace(it, session_id=id_) for id_ in sessions for it in batch(b"1")]
+    recorder.record(batches, sync=False)
+    for id_ in sessions:
+        recorder.ask(lambda store, it=id_: store.acquire_lease(it, OURS))
+    with SqliteStore(path, hooks=HOOKS) as other:
+        for id_ in sessions[:2]:
+            other.acquire_lease(id_, THEIRS, takeover=True)
+        recorder.record(batches, sync=True)
+        lost = {it.session_id: it.branch_id for it in recorder.take_lost()}
+        assert set(lost) == {"s", "t"}
+        assert [lines_of(other, id_) for id_ in sessions] == [[b"1"], [b"1"], [b"1", b"1"]]
+        assert [lines_of(other, id_) for id_ in lost.values()] == [[b"1", b"1"]] * 2
+
+
+def test_a_query_that_is_fenced_reports_the_loss_without_a_branch(
+    recorder: Recorder, path: Path, report_log: ReportLog
+) -> None:
+    with taken_over(recorder, path):
+        with pytest.raises(LeaseLost):
+            recorder.ask(lambda store: store.extend("s", 3, batch(b"x")))
+        assert [it.session_id for it in recorder.take_lost()] == ["s"]
+    assert report_log.reports == []
+
+
+@pytest.mark.parametrize("has_file", [True, False])
+@pytest.mark.usefixtures("quick")
+def test_waiting_entries_of_a_lost_lease_become_the_same_branch(
+    path: Path, report_log: ReportLog, *, has_file: bool
+) -> None:
+    recorder = Recorder(
+        lambda: SqliteStore(path, timeout=0.05, hooks=HOOKS),
+        report_log,
+        open_pending=lambda token: PendingFile(path, token) if has_file else None,
+    )
+    with taken_over(recorder, path) as other:
+        locked = lock(path)
+        # The store fails before the loss is noticed.
+        recorder.record(batch(b"3"), sync=False)
+        recorder.record(batch(b"4"), sync=False)
+        locked.close()
+        recorder.record(batch(b"5"), sync=True)
+        recorder.record(batch(b"6"), sync=True)
+        (lost,) = recorder.take_lost()
+        assert lines_of(other, "s") == [b"1", b"2", b"theirs"]
+        assert lines_of(other, lost.branch_id) == [b"1", b"2", b"3", b"4", b"5", b"6"]
+    recorder.close()
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_store_that_fails_while_a_branch_is_made_loses_nothing(
+    path: Path, report_log: ReportLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = Recorder(lambda: SqliteStore(path, timeout=0.05, hooks=HOOKS), report_log)
+
+    def fail(*_: object) -> NoReturn:
+        raise StoreUnavailable("gone")
+
+    with taken_over(recorder, path) as other:
+        with monkeypatch.context() as patch:
+            patch.setattr(SqliteStore, "branch_changes", fail)
+            recorder.record(batch(b"3"), sync=False)
+        recorder.record(batch(b"4"), sync=False)
+        (lost,) = recorder.take_lost()
+        assert lines_of(other, lost.branch_id) == [b"1", b"2", b"3", b"4"]
+    recorder.close()
+
+
+@pytest.mark.usefixtures("quick")
+def test_entries_of_a_killed_process_become_a_branch(path: Path, report_log: ReportLog) -> None:
+    recorder = Recorder(
+        lambda: SqliteStore(path, timeout=0.05, hooks=HOOKS),
+        report_log,
+        open_pending=lambda token: PendingFile(path, token),
+    )
+    with taken_over(recorder, path):
+        locked = lock(path)
+        recorder.record([Opened(session_id="t", at_us=1)], sync=False)
+        recorder.record(batch(b"3"), sync=False)
+        # The recorder never writes again: it is killed.
+        recorder._buffer.leave()  # noqa: SLF001
+        locked.close()
+    with SqliteStore(path, hooks=HOOKS) as store:
+        apply_abandoned(path, store, report_log.report)
+        every = [it.id for it in store.sessions(Page(with_unopened=True))]
+        branches = [it for it in every if it not in {"s", "t"}]
+        assert lines_of(store, "s") == [b"1", b"2", b"theirs"]
+        assert [lines_of(store, it) for it in branches] == [[b"1", b"2", b"3"]]
+    recorder._store = None  # noqa: SLF001

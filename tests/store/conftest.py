@@ -1,3 +1,3 @@
-from store_fixture import store
+from store_fixture import second, store
 
-__all__ = ["store"]
+__all__ = ["second", "store"]

@@ -30,7 +30,9 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store.base import Store
-from store_changes import NOW, batch, ids, opened
+from store_changes import HOLDERS, NOW, batch, ids, opened
+
+ONE, OTHER, _ = HOLDERS
 
 
 def titled(source: TitleSource, title: str | None) -> Titled:
@@ -504,33 +506,52 @@ def test_known_ids_include_client_and_agent_ids(store: Store) -> None:
 
 
 def test_a_session_has_one_lease_holder(store: Store) -> None:
-    one, other = (LeaseHolder(token=token, pid=1, machine="here") for token in ("t1", "t2"))
+    one, other = ONE, OTHER
     store.write([opened("s1"), opened("s2")])
     assert store.lease_holder("s1") is None
-    assert store.acquire_lease("s1", one) == LeaseResult()
-    assert store.acquire_lease("s1", one) == LeaseResult()
+    assert store.acquire_lease("s1", one) == LeaseResult(epoch=1)
+    assert store.acquire_lease("s1", one) == LeaseResult(epoch=1)
     assert (
         store.acquire_lease("s1", other)
         == LeaseResult(holder=store.lease_holder("s1"))
         == LeaseResult(holder=one)
     )
-    assert store.acquire_lease("s2", other) == LeaseResult()
-    assert store.acquire_lease("s1", other, takeover=True) == LeaseResult(was_held_by_another=True)
-    assert store.acquire_lease("s1", other) == LeaseResult()
+    assert store.acquire_lease("s2", other) == LeaseResult(epoch=1)
+    assert store.acquire_lease("s1", other, takeover=True) == LeaseResult(
+        was_held_by_another=True, epoch=2, former=one, is_former_alive=True
+    )
+    assert store.acquire_lease("s1", other) == LeaseResult(epoch=2)
     assert store.lease_holder("s1") == other
     store.release_leases(one)
     store.release_leases(one, "s1")
     assert store.lease_holder("s1") == other
     store.release_leases(other, "s1")
     assert (store.lease_holder("s1"), store.lease_holder("s2")) == (None, other)
-    assert store.acquire_lease("s1", one) == LeaseResult(was_held_by_another=True)
+    assert store.acquire_lease("s1", one) == LeaseResult(was_held_by_another=True, epoch=3)
     store.release_leases(one)
-    assert store.acquire_lease("s1", one) == LeaseResult()
+    assert store.acquire_lease("s1", one) == LeaseResult(epoch=3)
     store.release_leases(one)
     store.release_leases(other)
     assert store.lease_holder("s2") is None
-    with pytest.raises(SessionNotFound):
-        store.acquire_lease("nobody", one)
+    for ask in (store.lease_holder, lambda id_: store.acquire_lease(id_, one)):
+        with pytest.raises(SessionNotFound):
+            ask("nobody")
+
+
+def test_the_token_identifies_a_holder(store: Store) -> None:
+    store.write([opened("s1"), opened("s2")])
+    for session in ("s1", "s2"):
+        store.acquire_lease(session, ONE)
+    moved = replace(ONE, pid=9, socket="/run/s", version="2", agent_group=99)
+    store.update_holder(replace(OTHER, pid=8))
+    store.update_holder(moved)
+    assert [store.lease_holder(it) for it in ("s1", "s2")] == [moved, moved]
+    assert store.acquire_lease("s1", OTHER) == LeaseResult(holder=moved)
+    again = replace(moved, agent_group=100)
+    assert store.acquire_lease("s1", again) == LeaseResult(epoch=1)
+    assert (store.lease_holder("s1"), store.lease_holder("s2")) == (again, moved)
+    store.release_leases(ONE)
+    assert store.leased_ids() == set()
 
 
 def test_erase_removes_a_session_without_a_tombstone(store: Store) -> None:

@@ -27,6 +27,7 @@ A script has the messages of both peers, and the effects of each:
     unhosted ID PID          … and has ended
     recorded ID KIND LINE    another process has recorded this entry
     freed ID                 … and has released it
+    taken ID                 another process has taken the session over: effects are shown
     deleted ID               the session was deleted by another process
     archived ID              … was archived               unarchived ID   … was unarchived
     erased ID                its record is gone
@@ -55,7 +56,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rekindle.errors import StoreUnavailable
+from rekindle.errors import LeaseLost, StoreUnavailable
 from rekindle.importers.base import EntryCounts
 from rekindle.importers.entry_builder import EntryBuilder
 from rekindle.model import (
@@ -359,6 +360,11 @@ class Playbook:
     def do_unreachable(self, _: str) -> None:
         self.is_unreachable = True
 
+    def do_taken(self, session_id: str) -> None:
+        self.now += 1
+        self.record.store.second().acquire_lease(session_id, OTHER, takeover=True)
+        self.run_step(self.engine.lease_lost(session_id, OTHER, self.now), [])
+
     def do_freed(self, session_id: str) -> None:
         self.record.store.release_leases(OTHER, session_id)
 
@@ -448,7 +454,7 @@ class Playbook:
         """Write down the effects of a step, then of the steps that its queries lead to."""
         if not self.record.is_lost:
             check_recognisable(step.changes)
-            self.record.store.write(step.changes)
+            self.write(step.changes)
         lines = [line for change in step.changes for line in describe_change(change, received)]
         self.out += [f"#  {line}" for line in lines]
         if step.sync:
@@ -475,6 +481,14 @@ class Playbook:
             answer = self.query_handler.answer(posed.query)
             self.describe_written(posed.query, answer, received)
             self.apply_step(self.engine.answer(posed.flow, answer, self.now), received)
+
+    def write(self, changes: Sequence[Change]) -> None:
+        """Write changes as the recorder does."""
+        store = self.record.store
+        try:
+            store.write(changes)
+        except LeaseLost as lost:
+            store.write(store.branch_changes(lost, changes))
 
     def describe_written(self, query: object, answer: object, received: list[bytes]) -> None:
         """Write down the changes that a query has written."""

@@ -1,8 +1,13 @@
 """Changes for tests of stores."""
 
-from rekindle.model import EntryBatch, Kind, Opened, Session, Side
+from rekindle.model import EntryBatch, Kind, LeaseHolder, Opened, Session, Side
 
 NOW = 1_700_000_000_000_000
+HOLDERS = tuple(
+    LeaseHolder(token=token, pid=pid, machine="here")
+    for pid, token in enumerate(("one", "other", "third"), 1)
+)
+"""Processes that hold leases."""
 
 
 def batch(

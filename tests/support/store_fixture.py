@@ -20,3 +20,14 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     )
     with opened:
         yield opened
+
+
+@pytest.fixture
+def second(store: Store, tmp_path: Path) -> Iterator[Store]:
+    """Return another instance of the same storage, as another process would open it."""
+    if isinstance(store, MemoryStore):
+        opened: Store = store.second()
+    else:
+        opened = SqliteStore(tmp_path / "s.db", hooks=HOOKS)
+    with opened:
+        yield opened

@@ -133,7 +133,7 @@ def fork(store: Store, prefix: str, turn: int | None = None) -> str:
     """Fork a session, up to a turn if given; return the id of the fork. Raises UsageError."""
     from uuid import uuid4
 
-    from rekindle.proxy.handlers.fork import fork_changes
+    from rekindle.transcript.forks import fork_changes
     from rekindle.transcript.reducer import Transcript, fold
 
     (session,) = find_undeleted(store, [prefix])

@@ -137,7 +137,8 @@ class AgentMessages:
             self._note_late_replay(live, kind)
         announced = self._subagents.announce(live, line) if is_announcement(kind) else None
         is_past = policy is UpdatePolicy.DISCARD and (announced is None or not announced.is_fresh)
-        if live.is_closed or (is_history and is_past):
+        is_ignored = live.is_closed and policy is not UpdatePolicy.RECORD_REST
+        if is_ignored or (is_history and is_past):
             return
         if live.memory.is_in_transition and self._is_held_back(live, kind, line):
             return

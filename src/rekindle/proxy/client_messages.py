@@ -294,6 +294,13 @@ class ClientMessages:
         for queued in self._conn.queues.take_prompts(session_id, client):
             self._answer_cancelled(queued)
 
+    def fail_queued(self, session_id: str, outcome: dict[str, Any]) -> None:
+        """Answer the queued prompts of a session with an error."""
+        for queued in self._conn.queues.take_prompts(session_id):
+            request_id = (read_envelope(queued.line) or Envelope()).id or None
+            line = encode({"jsonrpc": "2.0", "id": request_id, **outcome})
+            self._outbox.send(queued.client, line)
+
     def _cancel(self, client: ClientConnection, session_id: str, line: bytes) -> None:
         """Cancel a turn, or the prompt of a client that waits behind the turn of another."""
         conn = self._conn

@@ -25,7 +25,7 @@ from rekindle.acp.jsonrpc import (
     response,
     split_batch,
 )
-from rekindle.model import AgentIdentity, EntryBatch
+from rekindle.model import AgentIdentity, EntryBatch, LeaseHolder
 from rekindle.proxy.agent_choice import with_agent_option
 from rekindle.proxy.agent_messages import AgentMessages
 from rekindle.proxy.batches import OpenBatches, as_array_line, take_apart
@@ -61,6 +61,7 @@ from rekindle.proxy.outbox import Outbox
 from rekindle.proxy.peers import AGENT, LEFT_CLIENT, NO_CLIENT, ClientConnection, Peer
 from rekindle.proxy.permissions import PermissionRequests
 from rekindle.proxy.step import AgentExit, Step
+from rekindle.proxy.validation import lost_session
 
 
 class Engine:
@@ -221,6 +222,38 @@ class Engine:
         outbox.respond_to_all(exited)
         self._scheduler.agent_exited()
         return self._finish()
+
+    def lease_lost(self, session_id: str, holder: LeaseHolder, at_us: int) -> Step:
+        """Close a session that another process has taken over, and cancel its turn.
+
+        The agent may still send updates of it. They are recorded, in a branch.
+        """
+        self._begin(at_us)
+        self._journal.fast_path = None
+        if self._leaks.held:
+            self._agent.release_held()
+        live = self._conn.sessions.get_open(session_id)
+        if live is not None:
+            self._close_lost(live, holder)
+        return self._finish()
+
+    def _close_lost(self, live: LiveSession, holder: LeaseHolder) -> None:
+        conn, outbox = self._conn, self._outbox
+        outcome = {"error": lost_session(live.id, holder)}
+        if conn.has_turn(live.id):
+            outbox.send_to_agent(notification(methods.CANCEL, {"sessionId": live.agent_id}))
+        self._permissions.cancel(live.id, NO_CLIENT)
+        if live.turn.is_working:
+            outbox.fail_turn(live, outcome)
+        for request in conn.requests.answer_for_agent(methods.PROMPT, live.id):
+            outbox.respond_for_agent(request, outcome)
+        self._client.fail_queued(live.id, outcome)
+        live.close()
+        live.updates.lease_lost()
+        if not live.memory.is_in_transition:
+            live.memory.advance("used_elsewhere")
+        # If the session gets another id of the agent, updates under this one are late.
+        conn.sessions.abandon(live.agent_id)
 
     def recover(self) -> None:
         """Drop the rest of an event after a fault in the middle of it."""

@@ -168,6 +168,15 @@ class AcquireLease(Struct, frozen=True):
     may_take_over: bool = False
 
 
+class IsAgentGone(Struct, frozen=True):
+    """Find out whether the agent of another process has ended. Result: a bool.
+
+    Agents on other machines count as gone.
+    """
+
+    holder: LeaseHolder
+
+
 class ReleaseLease(Struct, frozen=True):
     """Release the lease of a session. Result: None."""
 
@@ -352,6 +361,7 @@ Query = (
     | ExtendSession
     | WriteChanges
     | AcquireLease
+    | IsAgentGone
     | ReleaseLease
     | EraseSession
     | ConnectToHost

@@ -147,6 +147,8 @@ class UpdatePolicy(StrEnum):
     """They are history that the record has: neither."""
     RECORD_ONLY = "record_only"
     """They are history that the record lacks and the client did not ask for: only recorded."""
+    RECORD_REST = "record_rest"
+    """Another process has the session. They are only recorded, although it is closed."""
 
 
 class ReplayStats(Struct):
@@ -177,6 +179,7 @@ class UpdateGate(Struct):
     | expect_replay    | any  | its policy  |
     | discard_history  | any  | discard     |
     | prompt_forwarded | any  | forward     |
+    | lease_lost       | any  | record_rest |
 
     A policy that a restore sets stays after the restore, because agents replay late. It ends when
     the next prompt is forwarded to the agent.
@@ -208,6 +211,10 @@ class UpdateGate(Struct):
     def discard_history(self) -> None:
         """Discard the history that the agent may replay."""
         self.policy = UpdatePolicy.DISCARD
+
+    def lease_lost(self) -> None:
+        """Record the updates that the agent still sends after another process has the session."""
+        self.policy, self.reader, self.silent_release = UpdatePolicy.RECORD_REST, None, None
 
     def prompt_forwarded(self) -> None:
         """Forward updates again: they belong to the turn of the prompt."""

@@ -149,6 +149,10 @@ class Outbox:
         """End a turn that a version 2 agent did not end after it was cancelled."""
         self._end_turn_for_agent(live, {"result": {"stopReason": "cancelled"}})
 
+    def fail_turn(self, live: LiveSession, outcome: dict[str, Any]) -> None:
+        """End a turn of a version 2 agent with an error of Rekindle's own."""
+        self._end_turn_for_agent(live, outcome)
+
     def _end_turn_for_agent(self, live: LiveSession, outcome: dict[str, Any]) -> None:
         live.turn.finish()
         self.announce_title(live)

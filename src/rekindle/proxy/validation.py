@@ -112,6 +112,28 @@ class LeasedElsewhere(Refusal):
         )
 
 
+def lost_session(session_id: str, holder: LeaseHolder) -> dict[str, Any]:
+    """Return the error for open prompts of a session that another process has taken over."""
+    return {
+        "code": INVALID_REQUEST,
+        "message": f"another process has taken over this session (pid {holder.pid} on"
+        f" {holder.machine}); open it again to continue there",
+        "data": {"sessionId": session_id, "pid": holder.pid, "host": holder.machine},
+    }
+
+
+def outlived_session(session_id: str, former: LeaseHolder) -> Refusal:
+    """Return the refusal of a session whose former agent has not ended, though its host has."""
+    host = f"process {former.pid}" if former.pid else "a process"
+    group = former.agent_group
+    return Refusal(
+        INVALID_REQUEST,
+        f"this session was in use by {host} on {former.machine}, whose agent still runs: end it"
+        f" with `kill -- -{group}`, or open the session again to continue anyway",
+        {"sessionId": session_id, "pid": former.pid, "host": former.machine, "agentGroup": group},
+    )
+
+
 def refusal_of(reply: AgentReply, action: str) -> Refusal:
     """Return the refusal that forwards the agent's own error, or reports its silence."""
     error = as_object(reply.error)

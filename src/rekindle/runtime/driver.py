@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
+from rekindle.errors import StoreError
 from rekindle.model import LeaseHolder
 from rekindle.proxy.engine import Engine
 from rekindle.proxy.flow import ConnectToHost, QueryFailed
@@ -102,6 +103,18 @@ class Driver:
         Call it before the first event, or with the lock held, as `start_agent` is called.
         """
         self._outlets.set_agent(outlet)
+
+    def update_holder(self, holder: LeaseHolder) -> None:
+        """Store other facts about this process in its leases. Its token stays.
+
+        Call it with the lock held.
+        """
+        self._queries.holder = holder
+        try:
+            self._recorder.ask(lambda store: store.update_holder(holder))
+        except StoreError as error:
+            # The next prompt of a session updates its lease.
+            self._log.note(f"could not update the leases: {error}")
 
     @contextmanager
     def exclusive(self) -> Generator[None]:
@@ -231,6 +244,8 @@ class Driver:
         wake_us, self._wake_us = self._wake_us, step.wake_us
         if self._wake_us is not None and self._wake_us != wake_us:
             self._on_wake()
+        for lost in self._recorder.take_lost():
+            self._carry_out(self._engine.lease_lost(lost.session_id, lost.holder, self._now_us()))
         # One after the other: the result of one answer may change the next.
         for pending in step.queries:
             self._carry_out(self._answer(pending))

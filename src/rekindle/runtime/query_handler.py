@@ -17,6 +17,7 @@ from rekindle.proxy.flow import (
     GetForgottenIds,
     GetLeaseHolder,
     GetSession,
+    IsAgentGone,
     ListSessions,
     LoadTranscript,
     LookupIds,
@@ -57,7 +58,7 @@ class QueryHandler:
         describe: Callable[[], dict[str, Any]] = dict,
     ) -> None:
         self._recorder = recorder
-        self._holder = holder
+        self.holder = holder
         self._start_agent = start_agent
         self._switch_agent = switch_agent
         self._connect_to_host = connect_to_host
@@ -78,6 +79,8 @@ class QueryHandler:
                 return self._describe()
             case AcquireLease():
                 return self._acquire_lease(query)
+            case IsAgentGone():
+                return self._is_group_gone(query.holder)
             case (
                 LookupIds()
                 | GetForgottenIds()
@@ -118,7 +121,7 @@ class QueryHandler:
             case GetAgentTraits():
                 return store.agent_traits(query.release)
             case ReleaseLease():
-                return store.release_leases(self._holder, query.session_id)
+                return store.release_leases(self.holder, query.session_id)
             case EraseSession():
                 return store.erase(query.session_id)
 
@@ -129,23 +132,34 @@ class QueryHandler:
             return None
         except StoreError as error:
             return QueryFailed(f"cannot read the store: {error}")
-        return None if holder is None or holder.token == self._holder.token else holder
+        return None if holder is None or holder.token == self.holder.token else holder
 
     def _acquire_lease(self, query: AcquireLease) -> LeaseResult:
         """Return the result of acquiring a lease. A failing store does not refuse it."""
-        other: LeaseHolder | None = None
         try:
-            # Every prompt asks, and mostly the lease is ours already. Reading is cheaper.
-            other = self._recorder.ask(lambda store: store.lease_holder(query.session_id))
-            if other is not None and other.token == self._holder.token:
-                return LeaseResult()
             return self._recorder.ask(
                 lambda store: store.acquire_lease(
-                    query.session_id, self._holder, takeover=query.may_take_over
+                    query.session_id, self.holder, takeover=query.may_take_over
                 )
             )
         except StoreError:
-            return LeaseResult(holder=None if query.may_take_over else other)
+            if query.may_take_over:
+                return LeaseResult()
+        try:
+            other = self._recorder.ask(lambda store: store.lease_holder(query.session_id))
+        except StoreError:
+            return LeaseResult()
+        is_ours = other is None or other.token == self.holder.token
+        return LeaseResult(holder=None if is_ours else other)
+
+    def _is_group_gone(self, holder: LeaseHolder) -> bool:
+        """Return whether the agent of a process has ended, as far as this machine can know."""
+        from rekindle.process.agent_helpers import (  # noqa: PLC0415 - seldom needed
+            is_agent_group_gone,
+        )
+
+        is_here = holder.machine == self.holder.machine
+        return not is_here or not holder.agent_group or is_agent_group_gone(holder.agent_group)
 
 
 def _ask(

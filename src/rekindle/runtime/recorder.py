@@ -4,6 +4,10 @@ While the store fails, changes wait in the write buffer. They are written when i
 never does, the next process that opens the store writes them. The user is informed once when the
 store fails, and once when it works again.
 
+If another process has taken a session over, the store works, but refuses the entries of this one.
+They are recorded in a branch of the session. The user is informed once, and the driver informs the
+engine, which closes the session.
+
 A damaged store does not heal by itself. A thread recovers it into a new store, and recording
 continues there.
 """
@@ -13,12 +17,19 @@ from collections.abc import Callable, Sequence
 from threading import Thread
 from typing import TypeVar
 
-from rekindle.errors import IndexDamaged, StoreDamaged, StoreError, StoreUnavailable
+from rekindle.errors import (
+    IndexDamaged,
+    LeaseLost,
+    StoreDamaged,
+    StoreError,
+    StoreUnavailable,
+)
 from rekindle.model import Change
 from rekindle.process.deadline import Deadline
 from rekindle.runtime.log import Log
 from rekindle.runtime.write_buffer import WriteBuffer
-from rekindle.store.base import PendingChanges, Store
+from rekindle.store.base import LeaseMark, PendingChanges, Store
+from rekindle.store.fencing import fenced_sessions
 
 KEPT_DELETED_US = 30 * 24 * 3600 * 1_000_000
 
@@ -58,6 +69,7 @@ class Recorder:
         self._queries_wait_until = 0.0
         self._store: Store | None = None
         self._buffer = WriteBuffer(open_pending, log)
+        self._losses = LostLeases()
         self._is_failing = False
         self._pause = _FIRST_PAUSE
         self._retry_at = 0.0
@@ -67,14 +79,44 @@ class Recorder:
         """Write `changes`: now if the store works, otherwise when it works again."""
         if not changes:
             return
-        if self._is_failing or self._store is None:
-            self._buffer.add(changes, sync=sync)
+        store = self._store
+        if self._is_failing or store is None:
+            self._buffer.add(changes, sync=sync, leases=_leases_of(store, changes))
             if self._is_due():
                 self.catch_up()
             return
-        store = self._store
-        if not self._try(lambda: store.write(changes, sync=sync)):
-            self._buffer.add(changes, sync=sync, uncertain=store.uncertain_write(changes))
+        try:
+            if not self._try(lambda: store.write(changes, sync=sync)):
+                self._buffer.add(
+                    changes,
+                    sync=sync,
+                    uncertain=store.uncertain_write(changes),
+                    leases=_leases_of(store, changes),
+                )
+        except LeaseLost as lost:
+            self._record_in_branch(store, lost, changes, sync=sync)
+
+    def _record_in_branch(
+        self, store: Store, lost: LeaseLost, changes: Sequence[Change], *, sync: bool
+    ) -> None:
+        """Write changes that another process has fenced, with the entries in a branch."""
+        branched: list[Change] = []
+        if self._try(lambda: branched.extend(store.branch_changes(lost, changes))):
+            # They may have entries of other sessions, whose leases are lost as well.
+            self.record(branched, sync=sync)
+        else:
+            # They are applied to the branch, because the lease is lost.
+            self._buffer.add(changes, sync=sync, leases=_leases_of(store, changes))
+        if self._losses.branch_is_new(lost):
+            self._log.report(
+                f"session {lost.session_id} was taken over by process {lost.holder.pid} on"
+                f" {lost.holder.machine}; its further messages here are in {lost.branch_id}"
+            )
+        self._losses.add(lost)
+
+    def take_lost(self) -> list[LeaseLost]:
+        """Return the leases that were found lost since the last call, each once."""
+        return self._losses.take()
 
     def last_seqs(self, session_ids: Sequence[str]) -> dict[str, int]:
         """Return the seqs of the last entries of sessions; nothing while the store fails."""
@@ -90,6 +132,9 @@ class Recorder:
         try:
             return query(self._working_store())
         except IndexDamaged:
+            raise
+        except LeaseLost as lost:
+            self._losses.add(lost)
             raise
         except StoreDamaged as error:
             self._fail(error)
@@ -183,6 +228,8 @@ class Recorder:
     def _try(self, action: Callable[[], object]) -> bool:
         try:
             action()
+        except LeaseLost:
+            raise
         except StoreError as error:
             self._fail(error)
         except Exception as error:  # noqa: BLE001 - a bug must not end a conversation
@@ -228,3 +275,37 @@ class Recorder:
                 return False
             self._recovery = None
         return time.monotonic() >= self._retry_at
+
+
+class LostLeases:
+    """The leases that other processes have taken over, by the ids of the branches."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._with_branch: set[str] = set()
+        self._new: list[LeaseLost] = []
+
+    def add(self, lost: LeaseLost) -> None:
+        """Note a lost lease, unless it is known."""
+        if lost.branch_id not in self._known:
+            self._known.add(lost.branch_id)
+            self._new.append(lost)
+
+    def branch_is_new(self, lost: LeaseLost) -> bool:
+        """Return, once, whether the user has yet to learn of a branch."""
+        is_new = lost.branch_id not in self._with_branch
+        self._with_branch.add(lost.branch_id)
+        return is_new
+
+    def take(self) -> list[LeaseLost]:
+        """Return and remove the losses since the last call."""
+        new, self._new = self._new, []
+        return new
+
+
+def _leases_of(store: Store | None, changes: Sequence[Change]) -> list[LeaseMark]:
+    """Return the leases under which changes of entries wait."""
+    if store is None:
+        return []
+    marks = (store.lease_mark(session_id) for session_id in fenced_sessions(changes))
+    return [mark for mark in marks if mark is not None]

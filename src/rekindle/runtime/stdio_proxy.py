@@ -15,6 +15,8 @@ from queue import Empty, SimpleQueue
 from shutil import which
 from typing import Any
 
+from msgspec.structs import replace
+
 from rekindle.errors import EndlessLine, RekindleError
 from rekindle.model import LeaseHolder
 from rekindle.process.deadline import Deadline
@@ -50,6 +52,7 @@ class StdioProxy:
         variables_for: Callable[[tuple[str, ...]], Mapping[str, str]] = lambda _: {},
     ) -> None:
         self._log = log
+        self._holder = replace(holder, agent_group=process.pid)
         self._variables_for = variables_for
         self._next_command: tuple[str, ...] | None = None
         """The command of another agent, which replaces the present one."""
@@ -64,7 +67,7 @@ class StdioProxy:
             engine,
             recorder,
             log,
-            holder=holder,
+            holder=self._holder,
             start_agent=self._restart_agent,
             switch_agent=self._switch_agent,
             on_wake=lambda: self._events.put(None),
@@ -130,6 +133,8 @@ class StdioProxy:
         self._log.note(f"restarted the agent: {process.pid}")
         self._agent = AgentConnection(process)
         self._driver.attach_agent(self._agent.writer)
+        self._holder = replace(self._holder, agent_group=process.pid)
+        self._driver.update_holder(self._holder)
         self._agent.start(self._receive_from_agent, self._agent_event)
         if self._has_client_left:
             process.close_stdin()

@@ -16,7 +16,13 @@ from rekindle.errors import StoreError
 from rekindle.jsonvalue import encode
 from rekindle.model import Change, EntryBatch, Kind, Side
 from rekindle.runtime.log import Log
-from rekindle.store.base import PendingChange, PendingChanges, Store, UncertainWrite
+from rekindle.store.base import (
+    LeaseMark,
+    PendingChange,
+    PendingChanges,
+    Store,
+    UncertainWrite,
+)
 
 _MAX_BYTES = 8 * 1024 * 1024
 """The limit for entries, and the limit for all other changes, which no gap can replace."""
@@ -57,19 +63,30 @@ class WriteBuffer:
         self._token = os.urandom(16).hex()
         self._in_memory: list[PendingChange | _Gap] = []
         self._gaps: dict[str, _Gap] = {}
+        self._leases: dict[str, LeaseMark] = {}
+        """The marks among the changes, by session."""
         self._entry_bytes = self._other_bytes = 0
         self._count = self._entries_lost = self._changes_lost = 0
 
     def add(
-        self, changes: Sequence[Change], *, sync: bool, uncertain: UncertainWrite | None = None
+        self,
+        changes: Sequence[Change],
+        *,
+        sync: bool,
+        uncertain: UncertainWrite | None = None,
+        leases: Sequence[LeaseMark] = (),
     ) -> None:
         """Add changes. With `sync`, make them survive a crash of the machine, if possible.
 
-        `uncertain` recognises the changes if the store has them already.
+        `uncertain` recognises the changes if the store has them already. `leases` are those under
+        which entries of sessions were made.
         """
         self._count += len(changes)
-        marked = changes if uncertain is None else [uncertain, *changes]
-        if self._in_memory or not self._write_to_file(marked):
+        new = [mark for mark in leases if self._leases.get(mark.session_id) != mark]
+        self._leases |= {mark.session_id: mark for mark in new}
+        marks = [*new] if uncertain is None else [*new, uncertain]
+        if self._in_memory or not self._write_to_file([*marks, *changes]):
+            self._in_memory += new
             self._keep_all_in_memory(changes, uncertain)
         elif sync:
             self._sync()

@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from msgspec import Struct
 
-from rekindle.errors import SessionNotFound
+from rekindle.errors import LeaseLost, SessionNotFound
 from rekindle.model import (
     AgentTrait,
     Change,
@@ -153,6 +153,11 @@ class Store(ReadableStore, Protocol):
 
         Other writers are waited for at most `timeout` seconds; None means one second.
 
+        Entries are fenced. If this instance has acquired the lease of a session, and another
+        process has it now, or has had it since, EntryBatch and Truncated raise LeaseLost, and
+        nothing is applied. This lasts until the instance acquires the lease again. Without a
+        lease, and for all other changes, nothing is checked.
+
         - EntryBatch: appends its lines as entries. They get the next seqs of the session, which
           start at 1 and have no gaps. Kinds in ACTIVITY move `updated_us` forward, never back.
         - Opened: sets the fields that are not None, and undeletes a deleted session, with the
@@ -191,6 +196,15 @@ class Store(ReadableStore, Protocol):
         """
         ...
 
+    def branch_changes(self, lost: LeaseLost, changes: Sequence[Change]) -> list[Change]:
+        """Return what to write instead of `changes`, for which `write` raised `lost`.
+
+        The entries go to the branch `lost.branch_id` of the session. The first changes create it,
+        unless it exists: it begins with the entries up to `lost.until_seq`. `fencing.branched`
+        implements this for any store. Nothing is written.
+        """
+        ...
+
     def extend(
         self,
         session_id: str,
@@ -206,6 +220,7 @@ class Store(ReadableStore, Protocol):
         changes are consumed one at a time, so memory stays bounded. If the iterable raises, none
         is applied. False means that another writer has appended to the session. Entries later than
         `latest_us` count as activity at `latest_us`, because they may come from a wrong clock.
+        Raises LeaseLost as `write` does.
         """
         ...
 
@@ -218,6 +233,10 @@ class Store(ReadableStore, Protocol):
         records how many were applied, so the call is idempotent: repeat it with the same changes
         and any that came since, also if the call raised. The changes of an uncertain write that
         was applied are skipped, and so are changes that are older than the purge of their session.
+
+        Changes that follow a LeaseMark were made under that lease. If another process has acquired
+        it since, and the session has other entries than then, or that process lives, they are
+        applied to the branch of the session (see `fencing`). This call never raises LeaseLost.
 
         Returns the reasons why some changes can never be applied. They do not stop the others.
         """
@@ -287,8 +306,26 @@ class Store(ReadableStore, Protocol):
         """Give `holder` the exclusive use of a session, unless another live process has it.
 
         The lease of a process that has ended does not count. With `takeover`, the lease of a live
-        process does not count either. Idempotent for the same holder. Raises SessionNotFound.
+        process does not count either. Idempotent for the same token; the other fields of the
+        holder are updated. Raises SessionNotFound.
+
+        The first lease of a session has the epoch 1. The epoch grows whenever the lease passes to
+        another token, also after it was released, and never shrinks as long as the session is not
+        purged or erased. With the epoch, the store remembers the last seq of the session at that
+        time, or the last one that Truncated has left since: a process that has lost the lease has
+        the entries up to it in common with its successor.
         """
+        ...
+
+    def lease_mark(self, session_id: str) -> "LeaseMark | None":
+        """Return the lease that this instance has acquired and not released, lost or not.
+
+        Reads nothing, so it also works while the store cannot be used.
+        """
+        ...
+
+    def update_holder(self, holder: LeaseHolder) -> None:
+        """Store the new fields of a holder in all its leases. The token stays."""
         ...
 
     def lease_holder(self, session_id: str) -> LeaseHolder | None:
@@ -300,7 +337,10 @@ class Store(ReadableStore, Protocol):
         ...
 
     def release_leases(self, holder: LeaseHolder, session_id: str | None = None) -> None:
-        """Release the lease of one session, or all leases, if they are held by `holder`."""
+        """Release the lease of one session, or all leases, if they are held by `holder`.
+
+        A lease that was lost before stays fenced.
+        """
         ...
 
     def continue_from(self, former: Self) -> None:
@@ -370,6 +410,16 @@ class ReplacedStore(Protocol):
         ...
 
 
+def _plain_branch(
+    store: ReadableStore,  # noqa: ARG001 - as in the hook
+    session_id: str,
+    branch_id: str,
+    until_seq: int,
+    at_us: int,
+) -> list[Change]:
+    return [Forked(session_id=branch_id, at_us=at_us, parent_id=session_id, until_seq=until_seq)]
+
+
 class StoreHooks(Struct, frozen=True, kw_only=True):
     """Code that understands entries, injected into a store by the composition root."""
 
@@ -379,6 +429,9 @@ class StoreHooks(Struct, frozen=True, kw_only=True):
     """Returns a title for a prompt, given as its content blocks."""
     on_replaced: Callable[[ReplacedStore, Store], None] = lambda _, __: None
     """Brings the leased sessions of a replaced store into the new one. Raises StoreUnavailable."""
+    branch: Callable[[ReadableStore, str, str, int, int], list[Change]] = _plain_branch
+    """Returns the changes that create a branch. Gets the store, the ids of the session and of the
+    branch, the last seq that they have in common, and the time."""
 
 
 class UncertainWrite(Struct, frozen=True, kw_only=True):
@@ -436,12 +489,26 @@ def _digest(side: str, kind: str, at_us: int, data: bytes) -> bytes:
     return sha256(f"{side} {kind} {at_us}\n".encode() + data).digest()
 
 
-PendingChange = Change | UncertainWrite
-"""A waiting change, or the mark in front of the changes of an uncertain write."""
+class LeaseMark(Struct, frozen=True, kw_only=True):
+    """The lease under which the changes of a session that follow were made."""
+
+    session_id: str
+    token: str
+    """The token of its holder."""
+    epoch: int
 
 
-def not_applied(store: ReadableStore, changes: Iterable[PendingChange]) -> Iterator[Change | None]:
-    """Yield waiting changes. None replaces marks, and changes that were applied already."""
+PendingChange = Change | UncertainWrite | LeaseMark
+"""A waiting change, or a mark in front of some."""
+
+
+def not_applied(
+    store: ReadableStore, changes: Iterable[PendingChange]
+) -> Iterator[Change | LeaseMark | None]:
+    """Yield waiting changes and leases. None replaces changes that were applied already.
+
+    The mark of an uncertain write is replaced by None, too.
+    """
     applied = 0
     for change in changes:
         if applied:

@@ -1,13 +1,14 @@
 """A store in memory: for tests, and as a readable implementation of the contract."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from threading import RLock
 from typing import Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rekindle.errors import SessionAmbiguous, SessionNotFound
+from rekindle.errors import LeaseLost, SessionAmbiguous, SessionNotFound
 from rekindle.model import (
     ACTIVITY,
     UNKNOWN_TO_AGENT,
@@ -42,12 +43,15 @@ from rekindle.model import (
 from rekindle.store.base import (
     KEPT_FORGOTTEN_US,
     ImportedSession,
+    LeaseMark,
     PendingChange,
     StoreHooks,
     UncertainWrite,
     belong_to_first,
     not_applied,
 )
+from rekindle.store.fencing import PendingBranches, branched, fenced_sessions
+from rekindle.store.memory_leases import MemoryLeases
 from rekindle.text.times import week_of
 
 
@@ -65,14 +69,19 @@ class MemoryStore:
         self._hooks = hooks or StoreHooks()
         self._lock = RLock()
         self._records: dict[str, _Record] = {}
-        self._holders: dict[str, LeaseHolder] = {}
-        self._last_holders: dict[str, LeaseHolder] = {}
+        self._leases = MemoryLeases()
         self._applied: dict[str, int] = {}
         """The number of pending changes that were applied, by token."""
         self._traits: set[tuple[str, AgentTrait]] = set()
         """Releases of agents, each with one trait."""
         self._forgotten: dict[str, int] = {}
         """The times of forgotten sessions, by the agent's id."""
+
+    def second(self) -> Self:
+        """Return another instance with the same contents, as another process would open it."""
+        other = copy(self)
+        other._leases = MemoryLeases(self._leases)  # noqa: SLF001 - of its own kind
+        return other
 
     def write(
         self,
@@ -83,6 +92,8 @@ class MemoryStore:
     ) -> None:
         """Apply `changes`."""
         with self._lock:
+            for session_id in fenced_sessions(changes):
+                self._leases.check(session_id, self._last_seq(session_id))
             for change in changes:
                 self._apply(change)
 
@@ -92,6 +103,11 @@ class MemoryStore:
     ) -> UncertainWrite | None:
         """Return None: no write has an unknown result."""
         return None
+
+    def branch_changes(self, lost: LeaseLost, changes: Sequence[Change]) -> list[Change]:
+        """Return the changes of a write whose lease is lost for the branch of the session."""
+        with self._lock:
+            return branched(self, self._hooks, lost, changes)
 
     def extend(
         self,
@@ -105,8 +121,10 @@ class MemoryStore:
         """Apply `changes` if the session has not grown."""
         consumed = list(changes)
         with self._lock:
+            last_seq = self._last_seq(session_id)
+            self._leases.check(session_id, last_seq)
             record = self._records.get(session_id)
-            if (record.session.last_seq if record else 0) != after:
+            if last_seq != after:
                 return False
             was_us = record.session.updated_us if record else 0
             for change in consumed:
@@ -129,17 +147,23 @@ class MemoryStore:
         consumed = list(changes)
         with self._lock:
             done, self._applied[token] = self._applied.get(token, 0), len(consumed)
-            due = not_applied(self, consumed[done:])
-            problems = [self._apply_one_pending(change) for change in due if change is not None]
+            branches = PendingBranches(self, self._hooks, self._find_lost)
+            problems: list[str | None] = []
+            for change in not_applied(self, branches.skip(consumed, done)):
+                if isinstance(change, LeaseMark):
+                    branches.note(change)
+                elif change is not None:
+                    problems.append(self._apply_one_pending(change, branches))
             return [problem for problem in problems if problem]
 
-    def _apply_one_pending(self, change: Change) -> str | None:
+    def _apply_one_pending(self, change: Change, branches: PendingBranches) -> str | None:
         """Apply a pending change; return why, if it can never be applied."""
         record = self._records.get(change.session_id)
         if record and record.session.is_purged and change.at_us <= (record.session.deleted_us or 0):
             return None
         try:
-            self._apply(change)
+            for it in branches.redirect(change):
+                self._apply(it)
         except SessionNotFound as error:
             return repr(error)
         return None
@@ -255,29 +279,40 @@ class MemoryStore:
     ) -> LeaseResult:
         """Give `holder` the exclusive use of a session."""
         with self._lock:
-            self._get(session_id)
-            other = self._holders.get(session_id)
-            if other is not None and other != holder and not takeover:
-                return LeaseResult(holder=other)
-            last = self._last_holders.get(session_id, holder)
-            self._holders[session_id] = self._last_holders[session_id] = holder
-            return LeaseResult(was_held_by_another=last != holder)
+            last_seq = self._get(session_id).session.last_seq
+            return self._leases.acquire(session_id, holder, last_seq, takeover=takeover)
+
+    def lease_mark(self, session_id: str) -> LeaseMark | None:
+        """Return the lease that was acquired through this instance."""
+        return self._leases.marks.get(session_id)
+
+    def update_holder(self, holder: LeaseHolder) -> None:
+        """Store the new fields of a holder."""
+        with self._lock:
+            self._leases.update(holder)
 
     def lease_holder(self, session_id: str) -> LeaseHolder | None:
         """Return the holder of a lease."""
-        return self._holders.get(session_id)
+        with self._lock:
+            self._get(session_id)
+            return self._leases.holder(session_id)
 
     def leased_ids(self) -> set[str]:
         """Return the sessions that have a lease."""
         with self._lock:
-            return set(self._holders)
+            return self._leases.held_ids()
 
     def release_leases(self, holder: LeaseHolder, session_id: str | None = None) -> None:
         """Release the lease of one session, or all of them."""
         with self._lock:
-            for held in [s for s, h in self._holders.items() if h == holder]:
-                if session_id in {None, held}:
-                    del self._holders[held]
+            self._leases.release(holder, session_id)
+
+    def _find_lost(self, mark: LeaseMark) -> LeaseLost | None:
+        return self._leases.find_lost(mark, self._last_seq(mark.session_id))
+
+    def _last_seq(self, session_id: str) -> int:
+        record = self._records.get(session_id)
+        return record.session.last_seq if record else 0
 
     def statuses(self, session_ids: Sequence[str]) -> dict[str, SessionStatus]:
         """Return the status of each known session."""
@@ -285,7 +320,7 @@ class MemoryStore:
             return {id_: self._status(id_) for id_ in session_ids if id_ in self._records}
 
     def _status(self, session_id: str) -> SessionStatus:
-        if session_id in self._holders:
+        if session_id in self.leased_ids():
             return SessionStatus.LIVE
         entries = self._records[session_id].entries
         prompts = [at for at, entry in enumerate(entries) if entry.kind is Kind.PROMPT]
@@ -298,10 +333,11 @@ class MemoryStore:
     ) -> list[Session]:
         """Return the sessions that no client has used."""
         with self._lock:
+            leased = self.leased_ids()
             keys = {
                 (record.session.created_us, id_)
                 for id_, record in self._records.items()
-                if record.session.is_unused and id_ not in self._holders
+                if record.session.is_unused and id_ not in leased
             }
             found = sorted(key for key in keys if after < key < (before_us, ""))
             shown = found if limit < 0 else found[:limit]
@@ -339,8 +375,7 @@ class MemoryStore:
                 deleted_us=was.deleted_us,
             )
         )
-        self._holders.pop(was.id, None)
-        self._last_holders.pop(was.id, None)
+        self._leases.drop(was.id)
 
     def deleted_ids(self, before_us: int, limit: int = -1) -> list[str]:
         """Return the sessions that were deleted before this time."""
@@ -397,14 +432,15 @@ class MemoryStore:
 
     def _remove(self, session_id: str) -> None:
         self._records.pop(session_id, None)
-        self._holders.pop(session_id, None)
-        self._last_holders.pop(session_id, None)
+        self._leases.drop(session_id)
 
     def continue_from(self, former: Self) -> None:
         """Do nothing: sessions end with the instance that has them."""
 
     def close(self) -> None:
-        """Do nothing."""
+        """Release the leases that were acquired through this instance."""
+        with self._lock:
+            self._leases.release_own()
 
     def __enter__(self) -> Self:
         return self
@@ -444,6 +480,7 @@ class MemoryStore:
             case Truncated():
                 record = self._get(change.session_id)
                 del record.entries[change.until_seq :]
+                self._leases.truncate(change.session_id, change.until_seq)
                 record.session = replace(record.session, last_seq=len(record.entries))
             case AgentObserved():
                 self._traits.add((change.release, change.trait))
@@ -487,7 +524,8 @@ class MemoryStore:
             agent_ids = record.former_agent_ids | {record.session.agent_session_id}
             kept = {id_: at_us for id_, at_us in self._forgotten.items() if at_us >= oldest_us}
             agents = dict.fromkeys(agent_ids - {UNKNOWN_TO_AGENT}, forgotten.at_us)
-            self._forgotten = kept | agents
+            self._forgotten.clear()
+            self._forgotten |= kept | agents
         # Only the session itself is known to be unused.
         self._remove(forgotten.session_id)
 

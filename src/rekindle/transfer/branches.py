@@ -1,7 +1,7 @@
 """Branches: copies of one session that continue in different ways.
 
 Entries are only appended, so two copies of a session are equal up to the end of one of them, or up
-to the entry where they diverge. There are two kinds of branches, and two rules for their ids.
+to the entry where they diverge. There are three kinds of branches, each with a rule for its id.
 
 A copy that diverges from the session in the store becomes a branch. Its id contains a checksum of
 the first entry that differs. So it is found again after it has grown, also by the store that it
@@ -10,6 +10,9 @@ came from.
 A branch that a tool has abandoned in its own file is kept, archived. Its id contains a checksum of
 all its entries, because several branches of one file may diverge at the same entry. It is found
 again by its stamp while it is unchanged, and by the entries that it had before when it has grown.
+
+The entries of a process that has lost the lease of a session become a branch. Its id contains a
+checksum of the lease (`store/fencing`).
 """
 
 import hashlib
@@ -24,17 +27,21 @@ from rekindle.errors import SessionNotFound
 from rekindle.importers.base import EntryCounts, SourceSession
 from rekindle.model import (
     Archived,
+    Change,
     Counted,
     Entry,
     Forked,
     Imported,
     IncomingSession,
+    Opened,
     Session,
     Titled,
     TitleSource,
 )
-from rekindle.store.base import Store
+from rekindle.store.base import ReadableStore, Store
+from rekindle.transcript.forks import fork_changes
 from rekindle.transcript.preface import is_preface_title
+from rekindle.transcript.reducer import Transcript, fold
 from rekindle.transcript.titles import DEFAULT_TITLE, fork_title
 
 _BRANCH_MARK = "~"
@@ -123,6 +130,21 @@ def title_changes(session_id: str, at_us: int, titles: dict[TitleSource, str]) -
 
 def _branch_id(session_id: str, checksum: bytes) -> str:
     return f"{session_id}{_BRANCH_MARK}{checksum.hex()[:12]}"
+
+
+def fenced_branch(
+    store: ReadableStore, session_id: str, branch_id: str, until_seq: int, at_us: int
+) -> list[Change]:
+    """Return the changes that create a branch for a process that has lost its lease.
+
+    It begins with the entries up to `until_seq`. Raises StoreError.
+    """
+    session = store.session(session_id)
+    transcript: Transcript = fold(islice(store.read(session_id), until_seq))
+    return [
+        *fork_changes(branch_id, at_us, session, transcript, until_seq),
+        Opened(session_id=branch_id, at_us=at_us, directories=session.directories),
+    ]
 
 
 # -- sessions in the store ------------------------------------------------------------------

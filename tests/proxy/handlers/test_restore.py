@@ -1,9 +1,11 @@
 import pytest
 
 from engine_pair import EnginePair, Sent, recorded_session
-from rekindle.model import AgentIdentity, Counted
-from rekindle.proxy.flow import AgentReply
-from rekindle.proxy.handlers.restore import is_same_agent, names_another_session
+from rekindle.model import AgentIdentity, Counted, LeaseHolder, LeaseResult
+from rekindle.proxy.connection_state import AgentState, ConnectionState, EngineSettings
+from rekindle.proxy.flow import AcquireLease, AgentReply, IsAgentGone, Pause, Refusal, ReleaseLease
+from rekindle.proxy.handlers.restore import acquire_lease, is_same_agent, names_another_session
+from rekindle.proxy.live_session import MemoryState
 
 TEXT = {"type": "text", "text": "Hi"}
 
@@ -109,3 +111,52 @@ def test_an_exit_while_restoring_fails_the_request_and_the_next_one_tries_again(
     assert "agentEnded" in pair.exit().error["data"]
     again = resume(pair)
     assert again.call["method"] == "initialize"
+
+
+# -- the agent of a process that has died -------------------------------------------------------
+
+FORMER = LeaseHolder(token="t", pid=7, machine="here", agent_group=99)  # noqa: S106 - no password
+RUNS, GONE = False, True
+DIED = LeaseResult(was_held_by_another=True, epoch=2, former=FORMER)
+
+
+def connection() -> ConnectionState:
+    agent = AgentState(identity=AgentIdentity())
+    return ConnectionState(settings=EngineSettings(), agent=agent)
+
+
+def test_the_agent_of_a_dead_process_is_waited_for() -> None:
+    flow = acquire_lease(connection(), "s1")
+    assert next(flow) == AcquireLease("s1")
+    assert flow.send(DIED) == IsAgentGone(FORMER)
+    assert isinstance(flow.send(RUNS), Pause)
+    assert flow.send(None) == IsAgentGone(FORMER)
+    with pytest.raises(StopIteration):
+        flow.send(GONE)
+
+
+def test_an_agent_that_outlives_its_process_is_not_waited_for_twice() -> None:
+    conn = connection()
+    live = conn.bind("s1", "a1")
+    flow = acquire_lease(conn, "s1")
+    next(flow)
+    effect, waited_us = flow.send(DIED), 0
+    while isinstance(effect, IsAgentGone):
+        pause = flow.send(RUNS)
+        waited_us += pause.us
+        effect = flow.send(None)
+    # Without the lease, the next attempt finds no former holder.
+    assert (effect, waited_us) == (ReleaseLease("s1"), 10_000_000)
+    with pytest.raises(Refusal, match="process 7 on here, whose agent still runs: end it"):
+        flow.send(None)
+    assert live.memory.state is MemoryState.OUTDATED
+
+
+def test_the_agent_of_a_process_that_lives_is_not_waited_for() -> None:
+    flow = acquire_lease(connection(), "s1", may_take_over=True)
+    assert next(flow) == AcquireLease("s1")
+    # It is asked to release the session, if it can be asked.
+    assert flow.send(LeaseResult(holder=FORMER)) == AcquireLease("s1", may_take_over=True)
+    taken = LeaseResult(was_held_by_another=True, epoch=2, former=FORMER, is_former_alive=True)
+    with pytest.raises(StopIteration):
+        flow.send(taken)

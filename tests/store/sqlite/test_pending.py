@@ -40,7 +40,7 @@ from rekindle.model import (
     TitleSource,
     Truncated,
 )
-from rekindle.store.base import Store, UncertainWrite
+from rekindle.store.base import LeaseMark, Store, UncertainWrite
 from rekindle.store.sqlite import pending as module
 from rekindle.store.sqlite.filelock import FileLock
 from rekindle.store.sqlite.files import pending_files
@@ -256,7 +256,7 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
 
 
 def test_every_change_can_wait_in_a_pending_file() -> None:
-    assert {*get_args(Change), UncertainWrite} == set(module._TAGS)  # noqa: SLF001
+    assert {*get_args(Change), UncertainWrite, LeaseMark} == set(module._TAGS)  # noqa: SLF001
 
 
 @pytest.fixture(scope="module")

@@ -14,16 +14,19 @@ from rekindle.model import (
     Imported,
     Kind,
     LeaseHolder,
+    LeaseResult,
     Origin,
     Titled,
     TitleSource,
 )
+from rekindle.store.base import LeaseMark
 from rekindle.store.sqlite.quarantine import recover
 from rekindle.store.sqlite.schema import place
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.store.sqlite.wal import PAGE
 from rekindle.transcript.titles import title_from_prompt
 from selection import some
+from store_changes import batch
 from store_damage import (
     ALL,
     HARMS,
@@ -41,14 +44,20 @@ from store_damage import (
     zero,
 )
 
+FORMER, LAST = (
+    LeaseHolder(token=token, pid=1, machine="h", socket="/s", version="1", agent_group=7)
+    for token in ("former", "last")
+)
+
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
     path = tmp_path_factory.mktemp("original") / "s.db"
     with SqliteStore(path) as store:
         fill(store, range(40))
-        store.acquire_lease("ses_1", LeaseHolder(token="t", pid=1, machine="h"))  # noqa: S106 - no password
-        store.release_leases(LeaseHolder(token="t", pid=1, machine="h"))  # noqa: S106
+        for holder in (FORMER, LAST):
+            assert store.acquire_lease("ses_1", holder, takeover=True)
+        store.release_leases(LAST)
         source = TitleSource.USER
         store.write([Titled(session_id="ses_2", at_us=NOW, source=source, title="Two")])
         store.write([Archived(session_id="ses_3", at_us=NOW)])
@@ -75,11 +84,20 @@ def test_recovery_of_an_intact_store_keeps_everything(original: Original, tmp_pa
         assert [store.session(id_) for id_ in original.ids.values()] == before
         assert store.titles("ses_2") == titles
         # The last lease holder is still known, and no key is reused.
+        assert store.acquire_lease("ses_1", LAST) == LeaseResult(epoch=2)
+        store.release_leases(LAST)
         other = LeaseHolder(token="u", pid=2, machine="h")  # noqa: S106
-        assert store.acquire_lease("ses_1", other).was_held_by_another
+        assert store.acquire_lease("ses_1", other) == LeaseResult(was_held_by_another=True, epoch=3)
         store.write([opened("new")])
         (row,) = store._query("select key from session where id = 'new'")  # noqa: SLF001
         assert row[0] == max(original.ids) + 2
+        # The entries of the first holder diverge where they did.
+        mark = LeaseMark(session_id="ses_1", token=FORMER.token, epoch=1)
+        until_seq = store.session("ses_1").last_seq
+        store.write([batch(b"{}", session="ses_1")])
+        store.apply_pending("p", [mark, batch(b"{}", session="ses_1")])
+        branch = store.find("ses_1~")
+        assert (branch.parent_id, branch.last_seq) == ("ses_1", until_seq + 1)
 
 
 @settings(deadline=None, max_examples=some(150))

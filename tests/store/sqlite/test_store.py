@@ -7,13 +7,15 @@ import sys
 from contextlib import closing
 from pathlib import Path
 from threading import Timer
+from typing import NoReturn
 
 import apsw
 import pytest
 from msgspec.structs import replace
 
-from rekindle.errors import SessionNotFound, StoreDamaged, StoreTooNew, StoreUnavailable
+from rekindle.errors import LeaseLost, SessionNotFound, StoreDamaged, StoreTooNew, StoreUnavailable
 from rekindle.model import (
+    Deleted,
     EntryBatch,
     Forgotten,
     Forked,
@@ -27,6 +29,7 @@ from rekindle.model import (
 from rekindle.store.sqlite import sql
 from rekindle.store.sqlite.codec import page_conditions
 from rekindle.store.sqlite.filelock import FileLock
+from rekindle.store.sqlite.leases import Leases
 from rekindle.store.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from rekindle.store.sqlite.store import SqliteStore
 
@@ -362,6 +365,83 @@ sys.stdin.read()
 """
 
 
+def test_a_process_of_an_earlier_release_fences_and_shrinks_no_epoch(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    ours, theirs = (LeaseHolder(token=it, pid=1, machine="here") for it in ("ours", "theirs"))
+    with SqliteStore(path) as store, SqliteStore(path) as other:
+        store.write([batch(b"1", session="s")])
+        other.acquire_lease("s", theirs)
+        assert store.acquire_lease("s", ours, takeover=True).epoch == 2
+        # As release 0.1 acquires a lease. It may run while the store is upgraded.
+        columns = "insert or replace into lease (session, token, pid, host)"
+        with other.writing() as db:
+            values = os.getppid(), os.uname().nodename
+            db.execute(f"{columns} values (1, 'earlier', ?, ?)", values)
+        other.release_leases(theirs)
+        with pytest.raises(LeaseLost) as caught:
+            store.write([batch(b"2", session="s")])
+        assert (caught.value.until_seq, caught.value.holder.token) == (1, "earlier")
+        assert store.acquire_lease("s", ours, takeover=True).epoch == 3
+        store.write([batch(b"2", session="s")])
+
+
+def test_a_commit_that_fails_with_a_lease_fences_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.db"
+    ours = LeaseHolder(token="ours", pid=1, machine="here")  # noqa: S106 - no password
+    with SqliteStore(path) as store:
+        store.write([batch(b"1", session="s")])
+        acquire = Leases.acquire
+
+        def fail(leases: Leases, *args: object, **options: object) -> NoReturn:
+            acquire(leases, *args, **options)  # type: ignore[arg-type]
+            raise OSError("the disk is full")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Leases, "acquire", fail)
+            with pytest.raises(StoreUnavailable):
+                store.acquire_lease("s", ours)
+        assert store.lease_mark("s") is None
+
+
+def test_the_leases_of_a_replaced_store_stay_fenced(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    ours, theirs = (LeaseHolder(token=it, pid=1, machine="here") for it in ("ours", "theirs"))
+    former = SqliteStore(path)
+    with SqliteStore(path) as other:
+        former.write([batch(b"1", session="s")])
+        former.acquire_lease("s", ours)
+        other.acquire_lease("s", theirs, takeover=True)
+        with SqliteStore(path) as store:
+            store.continue_from(former)
+            former.close()
+            with pytest.raises(LeaseLost):
+                store.write([batch(b"2", session="s")])
+
+
+def test_a_purge_between_the_check_and_the_error_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.db"
+    ours, theirs = (LeaseHolder(token=it, pid=1, machine="here") for it in ("ours", "theirs"))
+    with SqliteStore(path) as store, SqliteStore(path) as other:
+        store.write([batch(b"1", session="s")])
+        store.acquire_lease("s", ours)
+        store.write([batch(b"2", session="s")])
+        other.acquire_lease("s", theirs, takeover=True)
+        check = Leases.check
+
+        def check_late(leases: Leases, session_id: str, key: int) -> None:
+            other.write([Deleted(session_id="s", at_us=1)])
+            other.purge("s")
+            check(leases, session_id, key)
+
+        monkeypatch.setattr(Leases, "check", check_late)
+        store.write([batch(b"3", session="s")])
+        assert [entry.line for entry in store.read("s")] == [b"3"]
+
+
 def test_a_killed_holder_loses_its_lease(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     process = subprocess.Popen(
@@ -369,7 +449,7 @@ def test_a_killed_holder_loses_its_lease(tmp_path: Path) -> None:
     )
     assert process.stdout
     assert process.stdin
-    assert process.stdout.readline() == b"LeaseResult(holder=None, was_held_by_another=False)\n"
+    assert b"holder=None, was_held_by_another=False, epoch=1" in process.stdout.readline()
     ours = LeaseHolder(token="ours", pid=1, machine="here")  # noqa: S106 - no password
     with SqliteStore(path) as store:
         theirs = store.acquire_lease("s", ours).holder
@@ -378,7 +458,9 @@ def test_a_killed_holder_loses_its_lease(tmp_path: Path) -> None:
         process.kill()
         process.wait()
         assert store.lease_holder("s") is None
-        assert store.acquire_lease("s", ours) == LeaseResult(was_held_by_another=True)
+        assert store.acquire_lease("s", ours) == LeaseResult(
+            was_held_by_another=True, epoch=2, former=theirs
+        )
         assert store.lease_holder("s") == ours
     assert list((tmp_path / "s.db.live").iterdir()) == []
     process.stdin.close()

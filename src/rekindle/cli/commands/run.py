@@ -153,7 +153,6 @@ def main(arguments: argparse.Namespace) -> int:
                 machine=os.uname().nodename,
                 socket=str(socket_path(address, token)),
                 version=__version__,
-                agent_group=agent.pid,
             )
             proxy = StdioProxy(
                 agent,

@@ -1,4 +1,4 @@
-"""Use a session that another process has: attach to it, ask for it, or continue when it ends.
+"""Use a session that another process has: attach to it, and continue when it ends.
 
 The other process is the host of the session. It serves the client as one of its own, so nothing
 is translated here. If the host ends, the process that acquires the lease continues the session, and
@@ -12,15 +12,13 @@ from rekindle.acp import methods
 from rekindle.acp.jsonrpc import INTERNAL_ERROR, update_line
 from rekindle.acp.translate.endings import ending_to_v2
 from rekindle.jsonvalue import Json, as_object, as_str
-from rekindle.model import UNKNOWN_TO_AGENT, Entry, LeaseHolder, LeaseResult, Session
+from rekindle.model import UNKNOWN_TO_AGENT, Entry, LeaseHolder, Session
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
-    AcquireLease,
     AgentReply,
     CallHost,
     CatchUp,
     ClientRequest,
-    ConnectToHost,
     DisconnectFromHost,
     Flow,
     ForwardToHost,
@@ -32,17 +30,17 @@ from rekindle.proxy.flow import (
     SendToClient,
     SubFlow,
 )
+from rekindle.proxy.handlers.ask_host import RELEASE_TIMEOUT_US, open_connection
 from rekindle.proxy.handlers.initialize import advertise
+from rekindle.proxy.handlers.restore import acquire_lease
 from rekindle.proxy.host_connections import AttachedSession, HostConnection, HostRequest
 from rekindle.proxy.missed_updates import interrupted, missed_lines, responses_to
-from rekindle.proxy.peers import NO_CLIENT, ClientConnection, Peer
+from rekindle.proxy.peers import ClientConnection
 from rekindle.proxy.session_clients import Attachment, SessionSetup
 from rekindle.proxy.validation import LeasedElsewhere, read_setup, refusal_of
 from rekindle.transcript.reducer import Transcript
 
 _CONNECT_TIMEOUT_US = 5_000_000
-_RELEASE_TIMEOUT_US = 25_000_000
-"""Longer than a host waits for its agent."""
 _RETRY_US = 50_000
 _MAX_RETRIES = 60
 
@@ -77,7 +75,7 @@ def _connect(conn: ConnectionState, client: ClientConnection, leased: LeasedElse
     connection = conn.hosts.to_host(leased.holder, client.peer)
     if connection is not None:
         return connection
-    connection = yield from _open_connection(conn, client.peer, leased.holder)
+    connection = yield from open_connection(conn, client.peer, leased.holder)
     if connection is None:
         raise leased
     meta = as_object(client.initialize_params.get("_meta"))
@@ -92,19 +90,6 @@ def _connect(conn: ConnectionState, client: ClientConnection, leased: LeasedElse
         yield DisconnectFromHost(connection.peer)
         raise leased.because(difference)
     return connection
-
-
-def _open_connection(conn: ConnectionState, client: Peer, holder: LeaseHolder) -> SubFlow:
-    """Return a new connection to a host; None if it cannot be reached."""
-    if not holder.socket:
-        return None
-    connection = HostConnection(peer=conn.new_peer(), client=client, holder=holder)
-    conn.hosts.add(connection)
-    problem: str | None = yield ConnectToHost(connection.peer, holder)
-    if problem is None:
-        return connection
-    conn.hosts.pop(connection.peer)
-    return None
 
 
 def _difference(own: Json, reply: AgentReply) -> str:
@@ -138,18 +123,6 @@ def _leave_if_unused(connection: HostConnection) -> SubFlow:
         yield DisconnectFromHost(connection.peer)
 
 
-# -- taking over --------------------------------------------------------------------------------
-
-
-def ask_for_release(conn: ConnectionState, session_id: str, holder: LeaseHolder) -> SubFlow:
-    """Ask the host of a session to end its turn and to release it, if the host can be asked."""
-    connection: HostConnection | None = yield from _open_connection(conn, NO_CLIENT, holder)
-    if connection is not None:
-        params = {"sessionId": session_id}
-        yield CallHost(connection.peer, methods.HOST_RELEASE, params, _RELEASE_TIMEOUT_US)
-        yield DisconnectFromHost(connection.peer)
-
-
 # -- the end of a host ----------------------------------------------------------------------------
 
 
@@ -176,8 +149,8 @@ def continue_session(
     ]
     seq = former.seqs.get(session_id)
     left = _LeftSession(session_id, client, former.sessions[session_id], seq, prompts)
-    holder: LeaseHolder | None = yield from _find_new_host(former.holder, session_id)
     try:
+        holder: LeaseHolder | None = yield from _find_new_host(conn, former.holder, session_id)
         if holder is None:
             yield from _continue_here(conn, left)
         elif holder.token != former.holder.token:
@@ -190,15 +163,19 @@ def continue_session(
     return None
 
 
-def _find_new_host(former: LeaseHolder, session_id: str) -> SubFlow:
+def _find_new_host(conn: ConnectionState, former: LeaseHolder, session_id: str) -> SubFlow:
     """Acquire the lease of a session, or return the process that has it.
 
     The connection of a host that is killed may end a moment before its lease.
     """
     for _ in range(_MAX_RETRIES):
-        result: LeaseResult = yield AcquireLease(session_id)
-        if result.holder is None or result.holder.token != former.token:
-            return result.holder
+        try:
+            yield from acquire_lease(conn, session_id)
+        except LeasedElsewhere as leased:
+            if leased.holder.token != former.token:
+                return leased.holder
+        else:
+            return None
         yield Pause(_RETRY_US)
     return former
 
@@ -240,7 +217,7 @@ def _continue_there(conn: ConnectionState, left: _LeftSession, holder: LeaseHold
         "mcpServers": [],
         "_meta": {"rekindle": ours},
     }
-    reply: AgentReply = yield CallHost(connection.peer, methods.RESUME, params, _RELEASE_TIMEOUT_US)
+    reply: AgentReply = yield CallHost(connection.peer, methods.RESUME, params, RELEASE_TIMEOUT_US)
     if reply.error is not None:
         del connection.sessions[left.id]
         yield CatchUp(connection.peer)

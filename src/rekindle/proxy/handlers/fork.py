@@ -16,8 +16,6 @@ from rekindle.model import (
     Entry,
     Forked,
     Session,
-    Titled,
-    TitleSource,
 )
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
@@ -64,10 +62,10 @@ from rekindle.proxy.validation import (
     read_setup,
     rekindle_meta,
 )
-from rekindle.transcript.model import HandoverReason, Role, TranscriptMessage
+from rekindle.transcript.forks import count_messages, count_turns, fork_changes
+from rekindle.transcript.model import HandoverReason, TranscriptMessage
 from rekindle.transcript.reducer import Transcript
 from rekindle.transcript.subagents import subagents_in
-from rekindle.transcript.titles import DEFAULT_TITLE, fork_title
 
 
 def fork(conn: ConnectionState, request: ClientRequest) -> Flow:
@@ -101,7 +99,7 @@ def fork(conn: ConnectionState, request: ClientRequest) -> Flow:
     changes = fork_changes(fork_id, conn.at_us, session, transcript, until)
     changes += yield from _copy_subagents(conn, fork_id, transcript, point)
     live.handover.require(
-        history=how is Restored.HANDOVER and _count_turns(transcript, until) > 0,
+        history=how is Restored.HANDOVER and count_turns(transcript, until) > 0,
         reason=HandoverReason.FORKED,
         # The agent lacks the same turns in both.
         reminder="" if parent is None else parent.handover.reminder,
@@ -214,27 +212,6 @@ def _fork_point(params: Json, transcript: Transcript, session: Session) -> _Fork
 # -- changes ------------------------------------------------------------------------------------
 
 
-def fork_changes(
-    fork_id: str, at_us: int, parent: Session, transcript: Transcript, until_seq: int
-) -> list[Change]:
-    """Return the changes that create a fork of a session up to an entry."""
-    title = fork_title(parent.title or DEFAULT_TITLE)
-    source = parent.title_source or TitleSource.PROMPT
-    return [
-        Forked(session_id=fork_id, at_us=at_us, parent_id=parent.id, until_seq=until_seq),
-        # The same source as the parent's, so that the same peers may rename the fork. The store
-        # keeps the first title from a prompt, so that one is removed first.
-        Titled(session_id=fork_id, at_us=at_us, source=source, title=None),
-        Titled(session_id=fork_id, at_us=at_us, source=source, title=title),
-        Counted(
-            session_id=fork_id,
-            at_us=at_us,
-            turns=_count_turns(transcript, until_seq),
-            messages=_count_messages(transcript, until_seq),
-        ),
-    ]
-
-
 def _copy_subagents(
     conn: ConnectionState, owner_id: str, transcript: Transcript, point: _ForkPoint
 ) -> SubFlow:
@@ -262,19 +239,10 @@ def _copy_subagents(
             Counted(
                 session_id=copy_id,
                 at_us=conn.at_us,
-                turns=_count_turns(item.child, until),
-                messages=_count_messages(item.child, until),
+                turns=count_turns(item.child, until),
+                messages=count_messages(item.child, until),
             ),
         ]
         own = _ForkPoint(until, point.before_us)
         changes += yield from _copy_subagents(conn, copy_id, item.child, own)
     return changes
-
-
-def _count_turns(transcript: Transcript, until_seq: int) -> int:
-    return sum(bool(turn.items) and turn.items[0].seq <= until_seq for turn in transcript.turns)
-
-
-def _count_messages(transcript: Transcript, until_seq: int) -> int:
-    messages = (message for turn in transcript.turns for message in turn.messages)
-    return sum(it.role is not Role.THOUGHT and it.seq <= until_seq for it in messages)

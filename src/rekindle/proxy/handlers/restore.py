@@ -31,6 +31,7 @@ from rekindle.model import (
     AgentTrait,
     Change,
     Entry,
+    LeaseHolder,
     LeaseResult,
     Session,
 )
@@ -42,21 +43,23 @@ from rekindle.proxy.flow import (
     ExtendSession,
     GetAgentTraits,
     GetSession,
+    IsAgentGone,
     LoadTranscript,
     Pause,
     ReadEntries,
     RecordChanges,
     Refusal,
+    ReleaseLease,
     ReportToUser,
     SubFlow,
 )
 from rekindle.proxy.foreign_turns import ForeignTurnRecorder, place_after
-from rekindle.proxy.handlers.attach import ask_for_release
+from rekindle.proxy.handlers.ask_host import ask_for_release
 from rekindle.proxy.live_session import LiveSession, MemoryState, SuffixedIds, UpdatePolicy
 from rekindle.proxy.session_clients import Attachment, SessionSetup
 from rekindle.proxy.system_prompt import PromptSource
 from rekindle.proxy.translation import setup_for_agent
-from rekindle.proxy.validation import LeasedElsewhere, refusal_of
+from rekindle.proxy.validation import LeasedElsewhere, outlived_session, refusal_of
 from rekindle.transcript.handover import missing_turns_text, reminder_text
 from rekindle.transcript.model import HandoverReason
 from rekindle.transcript.reducer import Transcript
@@ -76,6 +79,7 @@ _QUIET_POLLS = 10
 _QUIET_POLLS_AFTER_LATE = 5
 _QUIET_POLLS_OF_SILENT = 2
 _MAX_POLLS = 100
+_MAX_GROUP_POLLS = 100
 _LIST_TIMEOUT_US = 2_000_000
 _MAX_LIST_PAGES = 20
 
@@ -176,7 +180,11 @@ def restore(
 def acquire_lease(
     conn: ConnectionState, session_id: str, *, may_take_over: bool = False
 ) -> SubFlow:
-    """Acquire the lease of a session. Raises Refusal if another process holds it."""
+    """Acquire the lease of a session. Raises Refusal if another process holds it.
+
+    If its last holder has died, its agent is waited for: it may still change files, and agents
+    keep sessions in files of their own.
+    """
     result: LeaseResult = yield AcquireLease(session_id)
     if result.holder is not None and may_take_over:
         yield from ask_for_release(conn, session_id, result.holder)
@@ -188,6 +196,19 @@ def acquire_lease(
     if live is not None and result.was_held_by_another:
         # The agent here has missed the turns that the other process recorded.
         live.memory.advance("used_elsewhere")
+    former = None if result.is_former_alive else result.former
+    if former is not None and not (yield from _has_agent_ended(former)):
+        yield ReleaseLease(session_id)
+        raise outlived_session(session_id, former)
+
+
+def _has_agent_ended(former: LeaseHolder) -> SubFlow:
+    """Wait until the agent of a dead process has ended; return whether it has."""
+    for _ in range(_MAX_GROUP_POLLS):
+        if (yield IsAgentGone(former)):
+            return True
+        yield Pause(_POLL_US)
+    return False
 
 
 # -- the rungs ----------------------------------------------------------------------------------

@@ -7,6 +7,9 @@ without doubt, even if its process id is in use again.
 If the file is missing, it was deleted, and the holder may live: its process id decides. A
 holder that is found dead loses its file and its process id in the same transaction, so that the id
 cannot be mistaken for it later.
+
+The epoch of a lease grows when another process acquires it. The last seq of the session at that
+time is kept, because the entries of the former holder diverge there.
 """
 
 import os
@@ -15,34 +18,60 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import astuple
+from msgspec import Struct
 
+from rekindle.errors import LeaseLost
 from rekindle.model import LeaseHolder, LeaseResult
+from rekindle.store.base import LeaseMark
+from rekindle.store.fencing import lease_lost
 from rekindle.store.sqlite.filelock import FileLock, is_held
+from rekindle.store.sqlite.schema import places, seq_at
+from rekindle.store.sqlite.sql import LAST
 
 _PROBE_TIMEOUT = 1.0
 
-HOLDER = "token, pid, host, socket, version, agent_group"
-"""The columns of a holder, as `read_holder` reads them."""
-
-_FIND = f"select is_over, {HOLDER} from lease where session = ?"  # noqa: S608 - constants only
-ACTIVE = f"select session, {HOLDER} from lease where not is_over"  # noqa: S608 - constants only
+_HOLDER = "token, pid, host, socket, version, agent_group"
+_FIND = f"select epoch, is_over, {_HOLDER} from lease where session = ?"  # noqa: S608 - constants
+ACTIVE = f"select session, {_HOLDER} from lease where not is_over"  # noqa: S608 - constants
 _ACTIVE_BY_ID = f"""
-    select id, {HOLDER} from lease join session on key = session where not is_over
-"""  # noqa: S608 - constants only
+    select id, {_HOLDER} from lease join session on key = session where not is_over
+"""  # noqa: S608 - constants
+# The group of its agent stays: the agent may outlive the holder.
 _BURY = "update lease set pid = 0 where token = ?"
 _ACQUIRE = f"""
-    insert into lease (session, {HOLDER}) values (?, ?, ?, ?, ?, ?, ?)
-    on conflict (session) do update set
-        epoch = epoch + (is_over or token <> excluded.token), is_over = 0,
-        token = excluded.token, pid = excluded.pid, host = excluded.host,
-        socket = excluded.socket, version = excluded.version, agent_group = excluded.agent_group
-"""  # noqa: S608 - constants only
+    insert or replace into lease (session, epoch, is_over, {_HOLDER})
+    values (?, ?, 0, ?, ?, ?, ?, ?, ?)
+"""  # noqa: S608 - constants
+_UPDATE = """
+    update lease set pid = ?2, host = ?3, socket = ?4, version = ?5, agent_group = ?6
+    where token = ?1 and not is_over
+"""
+# An earlier release may have written a lower number to the lease.
+_LAST_EPOCH = "select max(?2, coalesce(max(epoch), 0)) from epoch where session = ?1"
+_BEGIN_EPOCH = "insert into epoch values (?, ?, ?)"
+_NEXT_BEGIN = """
+    select seq from epoch where session = ? and epoch > ? order by epoch limit 1
+"""
+_OWN_IDS = """
+    select id from lease join session on key = session where token = ? and not is_over
+"""
 # The row stays: a process that had the lease before the last holder has missed something.
 RELEASE = """
     update lease set is_over = 1
     where token = :token and not is_over and (:key is null or session = :key)
 """
+
+
+class _Lease(Struct, frozen=True):
+    """A row of the table."""
+
+    epoch: int
+    is_over: bool
+    holder: LeaseHolder
+
+    def is_that_of(self, mark: LeaseMark) -> bool:
+        """Return whether no other process has acquired the lease since."""
+        return (self.holder.token, self.epoch) == (mark.token, mark.epoch)
 
 
 class Leases:
@@ -55,31 +84,101 @@ class Leases:
         """The locked files by token."""
         self._acquired: dict[str, LeaseHolder] = {}
         """The leases of this object, in case the store cannot be read any more."""
+        self.marks: dict[str, LeaseMark] = {}
+        """The same leases with their epochs, lost or not. The writer compares them."""
 
     def acquire(
         self, session_id: str, key: int, holder: LeaseHolder, *, takeover: bool
     ) -> LeaseResult:
-        """Give `holder` a lease, unless another live process has it."""
-        other = self.holder(key)
-        if other is not None and other.token != holder.token and not takeover:
-            return LeaseResult(holder=other)
-        last = self._db.execute(_FIND, (key,)).fetchall()
+        """Give `holder` a lease, unless another live process has it. Call `committed` next."""
+        last = self._find(key)
+        was = holder if last is None else last.holder
+        is_another = was.token != holder.token
+        is_alive = last is not None and not last.is_over and self._is_alive(was)
+        if is_another and is_alive and not takeover:
+            return LeaseResult(holder=was)
+        epoch = 1 if last is None else last.epoch
+        if is_another:
+            epoch = self._begin_epoch(key, epoch)
+        # Only now: it removes the process ids of dead holders.
         self._lock_token(holder.token)
-        self._db.execute(_ACQUIRE, (key, *astuple(holder)))
+        self._db.execute(_ACQUIRE, (key, epoch, *_values(holder)))
         self._acquired[session_id] = holder
-        return LeaseResult(was_held_by_another=bool(last) and last[0][1] != holder.token)
+        is_former = is_another and last is not None and not last.is_over
+        return LeaseResult(
+            was_held_by_another=is_another,
+            epoch=epoch,
+            former=was if is_former else None,
+            is_former_alive=is_former and is_alive,
+        )
+
+    def committed(self, session_id: str, holder: LeaseHolder, epoch: int) -> None:
+        """Note that the store has the lease. From now on it fences entries."""
+        self.marks[session_id] = LeaseMark(session_id=session_id, token=holder.token, epoch=epoch)
+
+    def own_epoch(self, session_id: str, key: int, holder: LeaseHolder) -> int | None:
+        """Return the epoch of a lease that `holder` has already, exactly so; None otherwise."""
+        mark, last = self.marks.get(session_id), self._find(key)
+        if mark is None or last is None or last.is_over or holder.token not in self._liveness:
+            return None
+        return last.epoch if last.is_that_of(mark) and last.holder == holder else None
+
+    def update(self, holder: LeaseHolder) -> None:
+        """Store the new fields of a holder."""
+        self._db.execute(_UPDATE, _values(holder))
+        for session_id, known in self._acquired.items():
+            if known.token == holder.token:
+                self._acquired[session_id] = holder
+
+    def check(self, session_id: str, key: int) -> None:
+        """Raise LeaseLost if the lease of this object on a session is lost."""
+        mark, last = self.marks.get(session_id), self._find(key)
+        if mark is not None and last is not None and not last.is_that_of(mark):
+            raise lease_lost(mark, last.holder, self._seq_after(key, mark.epoch))
+
+    def find_lost(self, mark: LeaseMark, key: int) -> LeaseLost | None:
+        """Return the error for pending changes that must not be appended to their session."""
+        last = self._find(key)
+        if last is None or last.is_that_of(mark):
+            return None
+        until_seq = self._seq_after(key, mark.epoch)
+        is_free = last.is_over or not self._is_alive(last.holder)
+        if is_free and self._last_seq(key) == until_seq:
+            return None
+        return lease_lost(mark, last.holder, until_seq)
+
+    def _find(self, key: int) -> _Lease | None:
+        rows = self._db.execute(_FIND, (key,)).fetchall()
+        return _Lease(rows[0][0], bool(rows[0][1]), _holder(rows[0][2:])) if rows else None
+
+    def _begin_epoch(self, key: int, epoch: int) -> int:
+        """Start the next epoch of a session; return its number."""
+        last = self._db.execute(_LAST_EPOCH, (key, epoch)).get
+        self._db.execute(_BEGIN_EPOCH, (key, last + 1, self._last_seq(key)))
+        return last + 1
+
+    def _seq_after(self, key: int, epoch: int) -> int:
+        """Return the last seq of a session when the next epoch began.
+
+        A process of an earlier release begins none. Then all entries count as common.
+        """
+        rows = self._db.execute(_NEXT_BEGIN, (key, epoch)).fetchall()
+        return rows[0][0] if rows else self._last_seq(key)
+
+    def _last_seq(self, key: int) -> int:
+        rows = self._db.execute(LAST, places(key)).fetchall()
+        return seq_at(rows[0][0]) if rows else 0
 
     def holder(self, key: int) -> LeaseHolder | None:
         """Return the live holder of a session."""
-        rows = self._db.execute(_FIND, (key,)).fetchall()
-        if not rows or rows[0][0]:
+        last = self._find(key)
+        if last is None or last.is_over or not self._is_alive(last.holder):
             return None
-        found = read_holder(rows[0][1:])
-        return found if self._is_alive(found) else None
+        return last.holder
 
     def holders(self) -> dict[int, LeaseHolder]:
         """Return the live holders by the key of the session."""
-        held = {key: read_holder(row) for key, *row in self._db.execute(ACTIVE).fetchall()}
+        held = {key: _holder(row) for key, *row in self._db.execute(ACTIVE).fetchall()}
         by_token = {holder.token: holder for holder in held.values()}
         alive = {token for token, holder in by_token.items() if self._is_alive(holder)}
         return {key: holder for key, holder in held.items() if holder.token in alive}
@@ -87,8 +186,8 @@ class Leases:
     def own(self) -> dict[str, LeaseHolder]:
         """Return the leases that were acquired through this object, by session id."""
         rows = self._db.execute(_ACTIVE_BY_ID).fetchall()
-        own = {session_id: read_holder(row) for session_id, *row in rows}
-        return {it: holder for it, holder in own.items() if holder.token in self._liveness}
+        held = {session_id: _holder(row) for session_id, *row in rows}
+        return {id_: holder for id_, holder in held.items() if holder.token in self._liveness}
 
     def remembered(self) -> dict[str, LeaseHolder]:
         """Return the same as `own` without reading the store."""
@@ -96,14 +195,16 @@ class Leases:
 
     def release(self, holder: LeaseHolder, key: int | None, session_id: str | None) -> None:
         """Release the lease of one session, or all of them."""
+        own = self._db.execute(_OWN_IDS, (holder.token,)).fetchall()
         self._db.execute(RELEASE, {"token": holder.token, "key": key})
-        for one in list(self._acquired) if session_id is None else [session_id]:
-            if self._acquired.get(one) == holder:
-                del self._acquired[one]
+        for (one,) in own:
+            if session_id in {None, one}:
+                self.forget(one)
 
     def forget(self, session_id: str) -> None:
         """Note that a session was removed, and its lease with it."""
         self._acquired.pop(session_id, None)
+        self.marks.pop(session_id, None)
 
     @property
     def are_in_use(self) -> bool:
@@ -118,6 +219,9 @@ class Leases:
     def inherit(self, former: "Leases") -> None:
         """Take over the locked files of another object, so that its leases stay alive."""
         self._acquired = former._acquired | self._acquired  # noqa: SLF001 - of its own kind
+        # The writer has the same dictionary.
+        for session_id, mark in former.marks.items():
+            self.marks.setdefault(session_id, mark)
         for token, lock in former._liveness.items():  # noqa: SLF001
             if lock.is_of(self._path(token)):
                 self._unlock_token(token)
@@ -174,8 +278,7 @@ class Leases:
         return self._folder / token
 
 
-def read_holder(row: Sequence[Any]) -> LeaseHolder:
-    """Return the holder in a row with the columns of `HOLDER`."""
+def _holder(row: Sequence[Any]) -> LeaseHolder:
     token, pid, machine, socket, version, agent_group = row
     return LeaseHolder(
         token=token,
@@ -184,6 +287,17 @@ def read_holder(row: Sequence[Any]) -> LeaseHolder:
         socket=socket,
         version=version,
         agent_group=agent_group,
+    )
+
+
+def _values(holder: LeaseHolder) -> tuple[object, ...]:
+    return (
+        holder.token,
+        holder.pid,
+        holder.machine,
+        holder.socket,
+        holder.version,
+        holder.agent_group,
     )
 
 

@@ -9,6 +9,9 @@ The file starts with a magic line. Each change follows as its length, a checksum
 last one may be torn; then no client has seen it. If a change is damaged and others follow, the
 others are applied, the loss is reported, and the file is kept under another name for the user.
 
+The first changes of each leased session have a mark with the lease before them (`LeaseMark`). If
+another process has acquired the lease since, the changes go to a branch of the session.
+
 A write whose result is unknown has a mark before its changes (see `UncertainWrite`). If the store
 has the changes already, they are not applied.
 """
@@ -19,7 +22,6 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +46,15 @@ from rekindle.model import (
     Truncated,
 )
 from rekindle.store.base import (
+    LeaseMark,
     PendingChange,
     PendingInfo,
-    ReadableStore,
     Reporter,
     Store,
     UncertainWrite,
     not_applied,
 )
+from rekindle.store.fencing import PendingBranches
 from rekindle.store.sqlite.filelock import FileLock, is_held
 from rekindle.store.sqlite.files import make_private_file, pending_files, pending_path
 from rekindle.store.sqlite.schema import Database
@@ -82,6 +85,7 @@ _TAGS: dict[type[PendingChange], str] = {
     AgentObserved: "AgentObserved",
     Forgotten: "Forgotten",
     UncertainWrite: "Uncertain",
+    LeaseMark: "Lease",
 }
 _decode: dict[str, Callable[[Any], PendingChange]] = {
     tag: msgspec.msgpack.Decoder(kind).decode for kind, tag in _TAGS.items()
@@ -218,7 +222,7 @@ def apply_abandoned(path: Path, store: Store, report: Reporter) -> None:
 
 
 def apply_once(
-    store: ReadableStore,
+    branches: PendingBranches,
     db: Database,
     token: str,
     changes: Iterable[PendingChange],
@@ -230,9 +234,12 @@ def apply_once(
     applied = before
     wrong: list[str] = []
     purged: dict[str, int] = {}
-    for change in not_applied(store, islice(changes, before, None)):
+    for change in not_applied(branches.store, branches.skip(changes, before)):
         applied += 1
         if change is None:
+            continue
+        if isinstance(change, LeaseMark):
+            branches.note(change)
             continue
         at_us, id_ = change.at_us, change.session_id
         try:
@@ -240,7 +247,8 @@ def apply_once(
                 found = db.execute(_PURGED, (id_,)).fetchall()
                 purged[id_] = found[0][0] if found else -1
             if change.at_us > purged[id_]:
-                apply(change)
+                for it in branches.redirect(change):
+                    apply(it)
         except (apsw.Error, OSError, StoreUnavailable):
             raise
         except Exception as error:  # noqa: BLE001 - one bad change must not stop the others

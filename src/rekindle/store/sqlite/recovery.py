@@ -62,13 +62,9 @@ _INSERT_SESSION = f"""
 _IS_NEWER = """
     select 1 from session where key = ? and (updated_us, revision) < (?, ?)
 """
-_INSERT_LEASE = """
-    insert or ignore into lease
-        (session, token, pid, host, is_over, epoch, socket, version, agent_group)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
+_INSERT_LEASE = "insert or ignore into lease values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _LEASE_DEFAULTS = (0, 1, "", "", 0)
-"""The values of the columns that earlier schemas did not have."""
+_INSERT_EPOCH = "insert or ignore into epoch values (?, ?, ?)"
 _INSERT_FORMER = "insert or ignore into former values (?, ?)"
 _INSERT_PENDING = """
     insert into pending values (?1, ?2, ?3)
@@ -164,9 +160,11 @@ class PageRecovery:
                 self._copy_stretch(number, rest)
             case (None, *rest) if _MIN_SESSION_COLUMNS <= len(rest) <= len(_SESSION_COLUMNS):
                 self._copy_session(number, rest)
-            case (None, str(token), int(pid), str(host), *rest) if _is_end_of_lease(rest):
+            case (None, str(token), int(pid), str(host), *rest) if _are_of_lease(rest):
                 later = (*rest, *_LEASE_DEFAULTS[len(rest) :])
                 self._db.execute(_INSERT_LEASE, (number, token, pid, host, *later))
+            case (int(key), int(epoch), int(seq)):
+                self._db.execute(_INSERT_EPOCH, (key, epoch, seq))
             case ("session", int(last)) if last < _MAX_KEY:
                 self._last_key = max(self._last_key, last)
             case (str(agent_session_id), int(key)):
@@ -363,11 +361,13 @@ def _are(values: list[Value], types: tuple[type, ...]) -> bool:
     return len(values) == len(types) and all(map(isinstance, values, types))
 
 
-def _is_end_of_lease(values: list[Value]) -> bool:
-    """Return whether values are those of the columns of a lease that later schemas have added."""
-    kinds = tuple(type(it) for it in _LEASE_DEFAULTS)
-    are_known = len(values) in {0, 1, len(kinds)} and all(map(isinstance, values, kinds))
-    return are_known and values[:1] in ([], [0], [1])
+def _are_of_lease(values: list[Value]) -> bool:
+    """Return whether values are the later columns of a lease. Old rows have fewer of them."""
+    match values:
+        case [] | [0 | 1] | [0 | 1, int(), str(), str(), int()]:
+            return True
+        case _:
+            return False
 
 
 def _valid_or_default(name: str, found: dict[str, Value]) -> Value:

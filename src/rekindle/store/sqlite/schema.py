@@ -14,7 +14,10 @@ forgotten  ids by which the agent knew a session that was removed because it was
           the time of its last entry.
 former    ids by which the agent knew a session earlier.
 lease     the process that has the exclusive use of a session. `token` names the file that it locks
-          as long as it lives. `is_over` marks a released lease.
+          as long as it lives. `is_over` marks a released lease. `epoch` grows when the lease passes
+          to another process. `agent_group` is the process group of its agent.
+epoch     the leases that have passed to another process: `seq` is the last seq of the session when
+          the epoch began. A rewind lowers it.
 pending   how many changes of a pending file were applied (see `pending`); `at_us` is the time of
           the last one.
 stretch   consecutive entries that differ only in their line: `lines` of them. `place` combines
@@ -154,13 +157,17 @@ MIGRATIONS = (
     create index session_by_parent on session (parent_id)
     where parent_id is not null and cwd is null;
     """,
-    # Shows how other processes reach the holder of a lease, and how often the lease has passed to
-    # another process.
+    # Fences the writes of a process that has lost a lease, and finds where its entries diverge.
+    # A running process of an earlier release knows neither: it acquires leases with the epoch 1.
     """
     alter table lease add column epoch integer not null default 1;
     alter table lease add column socket text not null default '';
     alter table lease add column version text not null default '';
     alter table lease add column agent_group integer not null default 0;
+    create table epoch (
+        session integer not null, epoch integer not null, seq integer not null,
+        primary key (session, epoch)
+    ) strict;
     """,
 )
 

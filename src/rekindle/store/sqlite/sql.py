@@ -38,6 +38,12 @@ TOUCH = """
 
 APPEND = "insert into stretch values (?, ?, ?, ?, ?, ?, ?, ?)"
 
+APPEND_FENCED = """
+    insert into stretch select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
+    where not exists (select 1 from lease where session = ?1 >> 32 and (token, epoch) <> (?9, ?10))
+"""
+"""Inserts nothing if the lease of the session is not the given one."""
+
 OPEN = """
     update session
     set saved_turns = iif(agent_session_id is coalesce(:agent_session_id, agent_session_id),
@@ -81,6 +87,8 @@ REVISE_TRUNCATED = f"""
     update session set revision = ((revision >> {REVISION_BITS}) + 1) << {REVISION_BITS}
     where key = ?
 """  # noqa: S608 - constants only
+
+TRUNCATE_EPOCHS = "update epoch set seq = min(seq, ?) where session = ?"
 
 TITLES = "select prompt_title, agent_title, user_title from session where id = ?"
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 import apsw
 
 from rekindle.errors import (
+    LeaseLost,
     SessionAmbiguous,
     SessionNotFound,
     StoreDamaged,
@@ -41,11 +42,13 @@ from rekindle.model import (
 )
 from rekindle.store.base import (
     ImportedSession,
+    LeaseMark,
     PendingChange,
     StoreHooks,
     UncertainWrite,
     belong_to_first,
 )
+from rekindle.store.fencing import PendingBranches, branched
 from rekindle.store.sqlite import sql
 from rekindle.store.sqlite.codec import (
     Row,
@@ -99,8 +102,8 @@ class SqliteStore:
             self._db: Any = open_for_writing(path, timeout) if create else open_for_reading(path)
             self._identity = FileIdentity(path)
         self._lock: StoreLock | None = None
-        self._writer = Writer(self._db)
         self._leases = Leases(self._db, live_folder(path))
+        self._writer = Writer(self._db, self._leases)
 
     def write(
         self, changes: Sequence[Change], *, sync: bool = False, timeout: float | None = None
@@ -127,6 +130,10 @@ class SqliteStore:
         batch, start = self._writer.last or (None, 1)
         return UncertainWrite.of(changes, batch, seq_at(start) - 1)
 
+    def branch_changes(self, lost: LeaseLost, changes: Sequence[Change]) -> list[Change]:
+        """Return the changes of a write whose lease is lost for the branch of the session."""
+        return branched(self, self._hooks, lost, changes)
+
     def extend(
         self,
         session_id: str,
@@ -138,6 +145,8 @@ class SqliteStore:
     ) -> bool:
         """Apply `changes` if no other process has appended to the session."""
         with self._appending(sync=sync):
+            for (key,) in self._execute("select key from session where id = ?", (session_id,)):
+                self._leases.check(session_id, key)
             is_as_expected = self._writer.last_seq(session_id) == after
             self._writer.apply_all(changes if is_as_expected else (), latest_us)
             self._execute(sql.REVISE, (session_id,))
@@ -150,9 +159,17 @@ class SqliteStore:
         from rekindle.store.sqlite.pending import apply_once  # noqa: PLC0415 - seldom needed
 
         with self._appending(timeout):
-            problems = apply_once(self, self._db, token, changes, self._writer.apply)
+            # Not fenced: the changes of a lost lease go to the branch.
+            writer = Writer(self._db)
+            branches = PendingBranches(self, self._hooks, self._find_lost)
+            problems = apply_once(branches, self._db, token, changes, writer.apply)
+        self._writer.forgotten += writer.forgotten
         self._note_forgotten()
         return problems
+
+    def _find_lost(self, mark: LeaseMark) -> LeaseLost | None:
+        keys = self._execute("select key from session where id = ?", (mark.session_id,))
+        return self._leases.find_lost(mark, keys[0][0]) if keys else None
 
     def forget_pending(self, token: str) -> None:
         """Forget how many changes were applied."""
@@ -255,8 +272,27 @@ class SqliteStore:
     ) -> LeaseResult:
         """Give `holder` the exclusive use of a session."""
         key = self._key_of(session_id)
+        with self._mutex, translate_errors(self._path):
+            # Every prompt asks, and mostly the lease is ours already. Reading is cheaper.
+            epoch = self._leases.own_epoch(session_id, key, holder)
+        if epoch is not None:
+            return LeaseResult(epoch=epoch)
+        with self._mutex:
+            with self.writing():
+                result = self._leases.acquire(session_id, key, holder, takeover=takeover)
+            if result.holder is None:
+                # Only now: a lease that could not be committed must not fence this process.
+                self._leases.committed(session_id, holder, result.epoch)
+        return result
+
+    def lease_mark(self, session_id: str) -> LeaseMark | None:
+        """Return the lease that was acquired through this instance."""
+        return self._leases.marks.get(session_id)
+
+    def update_holder(self, holder: LeaseHolder) -> None:
+        """Store the new fields of a holder."""
         with self.writing():
-            return self._leases.acquire(session_id, key, holder, takeover=takeover)
+            self._leases.update(holder)
 
     def lease_holder(self, session_id: str) -> LeaseHolder | None:
         """Return the live process that holds the lease of a session."""

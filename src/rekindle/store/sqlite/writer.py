@@ -27,7 +27,7 @@ from rekindle.model import (
     Titled,
     Truncated,
 )
-from rekindle.store.base import KEPT_FORGOTTEN_US
+from rekindle.store.base import KEPT_FORGOTTEN_US, LeaseMark
 from rekindle.store.sqlite import sql
 from rekindle.store.sqlite.codec import (
     CODEC_LINES,
@@ -36,6 +36,7 @@ from rekindle.store.sqlite.codec import (
     decode_session,
     opened_values,
 )
+from rekindle.store.sqlite.leases import Leases
 from rekindle.store.sqlite.schema import Database, key_at, place, places
 
 _MAX_ENDS = 1000
@@ -43,10 +44,13 @@ _KEY = "select key from session where id = ?"
 
 
 class Writer:
-    """Applies changes through one connection."""
+    """Applies changes through one connection. Without `leases`, entries are not fenced."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, leases: Leases | None = None) -> None:
         self._db = db
+        self._leases = leases
+        self._marks: Mapping[str, LeaseMark] = {} if leases is None else leases.marks
+        """The leases that fence entries, by session id. Leases add to them and remove them."""
         self._append: Callable[..., object] = db.cursor().execute
         self.ends: dict[str, int] = {}
         """The place of the next entry by session id, as far as this process knows."""
@@ -122,7 +126,9 @@ class Writer:
                 self._update_or_create(sql.IMPORT, values, change)
             case Truncated():
                 key = self._key_of(change.session_id)
+                self.check_lease(change.session_id, key)
                 truncate(self._db, key, change.until_seq)
+                self._execute(sql.TRUNCATE_EPOCHS, (change.until_seq, key))
                 self._execute(sql.REVISE_TRUNCATED, (key,))
                 self.ends.pop(change.session_id, None)
 
@@ -154,8 +160,14 @@ class Writer:
         """Remove everything that belongs to a session, except the session itself."""
         self._execute("delete from stretch where place between ? and ?", places(key))
         self._execute("delete from lease where session = ?", (key,))
+        self._execute("delete from epoch where session = ?", (key,))
         self._execute("delete from former where session = ?", (key,))
         self.ends.pop(session_id, None)
+
+    def check_lease(self, session_id: str, key: int) -> None:
+        """Raise LeaseLost if another process has acquired the lease of this store since."""
+        if self._leases is not None:
+            self._leases.check(session_id, key)
 
     def append(self, batch: EntryBatch) -> None:
         """Append entries to their session."""
@@ -178,7 +190,15 @@ class Writer:
             batch.data,
         )
         self.last = batch, start
-        self._append(sql.APPEND, values)
+        mark = self._marks.get(batch.session_id)
+        if mark is None:
+            self._append(sql.APPEND, values)
+        else:
+            self._append(sql.APPEND_FENCED, (*values, mark.token, mark.epoch))
+            if not self._db.changes():
+                self.check_lease(batch.session_id, key_at(start))
+                # The other process has purged the session meanwhile, and its lease with it.
+                self._append(sql.APPEND, values)
         if len(self.ends) > _MAX_ENDS:
             self.ends.clear()
         self.ends[batch.session_id] = start + batch.count
