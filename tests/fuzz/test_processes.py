@@ -23,6 +23,8 @@ from stdio_client import REKINDLE, TIMEOUT
 AGENT = Path(__file__).parents[1] / "agents" / "agent_random_messages.py"
 NEW = {"id": "new", "method": "session/new", "params": {"cwd": "/", "mcpServers": []}}
 
+FILES = {"s.db", "s.db.lock", "s.db.live", "s.db.hosts"}
+
 
 def hostile_input(seed: int) -> bytes:
     """Return hostile lines of a client that has opened a session."""
@@ -72,7 +74,7 @@ def test_hostile_peers_do_not_stop_rekindle(client: int, agent: int, tmp_path: P
     for sign in ("Traceback", "bug in Rekindle", "could not record one"):
         assert sign not in words, again
     assert process.returncode == 0, again
-    assert {it.name for it in tmp_path.iterdir()} <= {"s.db", "s.db.lock", "s.db.live"}, again
+    assert {it.name for it in tmp_path.iterdir()} <= FILES, again
     with SqliteStore(store, create=False) as opened:
         pages = (Page(with_unopened=True), Page(with_unopened=True, deleted=True))
         ids = [session.id for page in pages for session in opened.sessions(page)]

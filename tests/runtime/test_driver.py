@@ -243,7 +243,7 @@ def test_other_facts_about_the_holder_reach_its_leases(pair: Pair, store: Memory
     pair.new()
     moved = replace(OURS, agent_group=99)
     with pair.driver.exclusive():
-        pair.driver.update_holder(moved)
+        pair.driver.update_agent_group(99)
     assert store.lease_holder("s1") == moved
 
 
@@ -258,7 +258,7 @@ def test_a_failing_store_does_not_need_other_facts_about_the_holder(
     moved = replace(OURS, agent_group=99)
     with monkeypatch.context() as patch, pair.driver.exclusive():
         patch.setattr(store, "update_holder", fail)
-        pair.driver.update_holder(moved)
+        pair.driver.update_agent_group(99)
     assert store.lease_holder("s1") == OURS
     pair.request(3, "session/prompt", sessionId="s1", prompt=[])
     assert store.lease_holder("s1") == moved

@@ -88,7 +88,7 @@ def test_a_stopped_host_finds_its_session_taken_over(
     )
     assert error["data"]["pid"] == pid
     message = stopped.answer(stopped.start(session_id, "Still there?"))["error"]["message"]
-    assert "it is not open on this connection" in message
+    assert "in use by process" in message
 
     with SqliteStore(store_path, create=False) as store:
         branch = branch_of(store, session_id)

@@ -46,11 +46,9 @@ def descends_from_agent(pid: int, proc: Path = _PROC) -> bool:
             return True
     with suppress(OSError, ValueError):
         for _ in range(_MAX_ANCESTORS):
-            if pid <= 1:
-                return False
-            if str(pid) == own:
-                return True
             # The name of the program is in parentheses, and may contain any characters.
             stat = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
             pid = int(stat.rpartition(")")[2].split()[1])
+            if pid <= 1 or str(pid) == own:
+                return pid > 1
     return False

@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
+from msgspec.structs import replace
+
 from rekindle.errors import StoreError
 from rekindle.model import LeaseHolder
 from rekindle.proxy.engine import Engine
@@ -104,12 +106,9 @@ class Driver:
         """
         self._outlets.set_agent(outlet)
 
-    def update_holder(self, holder: LeaseHolder) -> None:
-        """Store other facts about this process in its leases. Its token stays.
-
-        Call it with the lock held.
-        """
-        self._queries.holder = holder
+    def update_agent_group(self, group: int) -> None:
+        """Store the process group of a new agent in the leases. Call it with the lock held."""
+        holder = self._queries.holder = replace(self._queries.holder, agent_group=group)
         try:
             self._recorder.ask(lambda store: store.update_holder(holder))
         except StoreError as error:

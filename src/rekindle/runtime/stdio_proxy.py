@@ -52,7 +52,7 @@ class StdioProxy:
         variables_for: Callable[[tuple[str, ...]], Mapping[str, str]] = lambda _: {},
     ) -> None:
         self._log = log
-        self._holder = replace(holder, agent_group=process.pid)
+        holder = replace(holder, agent_group=process.pid)
         self._variables_for = variables_for
         self._next_command: tuple[str, ...] | None = None
         """The command of another agent, which replaces the present one."""
@@ -67,7 +67,7 @@ class StdioProxy:
             engine,
             recorder,
             log,
-            holder=self._holder,
+            holder=holder,
             start_agent=self._restart_agent,
             switch_agent=self._switch_agent,
             on_wake=lambda: self._events.put(None),
@@ -133,8 +133,7 @@ class StdioProxy:
         self._log.note(f"restarted the agent: {process.pid}")
         self._agent = AgentConnection(process)
         self._driver.attach_agent(self._agent.writer)
-        self._holder = replace(self._holder, agent_group=process.pid)
-        self._driver.update_holder(self._holder)
+        self._driver.update_agent_group(process.pid)
         self._agent.start(self._receive_from_agent, self._agent_event)
         if self._has_client_left:
             process.close_stdin()

@@ -85,14 +85,14 @@ def _connect(conn: ConnectionState, client: ClientConnection, leased: LeasedElse
         connection.peer, methods.INITIALIZE, params, _CONNECT_TIMEOUT_US
     )
     own = advertise(conn, client, conn.agent.initialize_result)
-    difference = _difference(own, reply)
-    if difference:
+    reason = difference(own, reply)
+    if reason:
         yield DisconnectFromHost(connection.peer)
-        raise leased.because(difference)
+        raise leased.because(reason)
     return connection
 
 
-def _difference(own: Json, reply: AgentReply) -> str:
+def difference(own: Json, reply: AgentReply) -> str:
     """Return why the agent of a host cannot replace the own one; empty if it can."""
     theirs = as_object(reply.result)
     if reply.error is not None or not theirs:
@@ -115,7 +115,7 @@ def _agent_name(result: Json) -> str | None:
 def _prompt_capabilities(result: Json) -> list[str]:
     v1 = as_object(as_object(result.get("agentCapabilities")).get("promptCapabilities"))
     v2 = as_object(as_object(as_object(result.get("capabilities")).get("session")).get("prompt"))
-    return [name for name, value in {**v1, **v2}.items() if value not in {None, False}]
+    return [name for name, value in {**v1, **v2}.items() if value is not None and value is not False]
 
 
 def _leave_if_unused(connection: HostConnection) -> SubFlow:

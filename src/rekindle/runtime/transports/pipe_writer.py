@@ -137,6 +137,8 @@ class PipeWriter:
         self._fd = fd
         self._write_some: Callable[[int, memoryview], int] = os.write
         self._is_blocking = os.get_blocking(fd)
+        self._close_own: Callable[[], None] = lambda: None
+        """Closes what `become_interruptible` has opened."""
         self._on_broken = on_broken
         self._may_wait = may_wait
         self._lock = Lock()
@@ -161,7 +163,8 @@ class PipeWriter:
 
         The first writer does without: the imports for this would delay the start.
         """
-        self._write_some, self._is_blocking = non_blocking_write(self._fd)
+        self._write_some, self._close_own = non_blocking_write(self._fd)
+        self._is_blocking = self._write_some is os.write and os.get_blocking(self._fd)
 
     def never_wait(self) -> None:
         """Hold no thread back from now on, and release those that wait for the reader."""
@@ -207,6 +210,7 @@ class PipeWriter:
         if not self._lock.acquire(blocking=False):
             return False
         self._is_broken = True
+        self._close_own()
         self._lock.release()
         return True
 
@@ -259,22 +263,23 @@ class PipeWriter:
         return b""
 
 
-def non_blocking_write(fd: int) -> tuple[Callable[[int, memoryview], int], bool]:
-    """Return a function that writes to a descriptor, and whether it may wait for the reader.
+def non_blocking_write(fd: int) -> tuple[Callable[[int, memoryview], int], Callable[[], None]]:
+    """Return a function that writes to a descriptor and does not wait, and one that ends its use.
 
-    The flags of the descriptor stay as they are, because other processes share them.
+    The flags of the descriptor stay as they are, because other processes share them. Where there
+    is no way to avoid it, the function waits.
     """
     import socket  # noqa: PLC0415 - slow to import
 
     mode = os.fstat(fd).st_mode
     if stat.S_ISSOCK(mode):
         connection = socket.socket(fileno=os.dup(fd))
-        return lambda _, data: connection.send(data, socket.MSG_DONTWAIT), False
+        return lambda _, data: connection.send(data, socket.MSG_DONTWAIT), connection.close
     if stat.S_ISFIFO(mode):
         with suppress(OSError):
             own = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK)
-            return lambda _, data: os.write(own, data), False
-    return os.write, os.get_blocking(fd)
+            return lambda _, data: os.write(own, data), lambda: os.close(own)
+    return os.write, lambda: None
 
 
 def _is_ready(fd: int, milliseconds: int) -> bool:

@@ -336,6 +336,8 @@ class SqliteStore:
             for key, session_id in rows:
                 self._clear(key, session_id)
                 self._execute(sql.BLANK, (key,))
+        for _, session_id in rows:
+            self._leases.forget(session_id)
         # Otherwise purged text remains in the WAL until it is overwritten. A process that reads the
         # WAL now keeps it there, but nothing can be read from this store any more.
         with suppress(StoreUnavailable):

@@ -178,7 +178,10 @@ class Writer:
             self._execute(sql.TOUCH, (batch.at_us, key_at(start)))
 
     def _insert(self, batch: EntryBatch) -> int:
-        start = self.ends.get(batch.session_id) or self._find_end(batch)
+        mark = self._marks.get(batch.session_id)
+        # Without a lease, another process may append or rewind meanwhile.
+        known = self.ends.get(batch.session_id) if mark is not None else None
+        start = known or self._find_end(batch)
         values = (
             start,
             batch.count,
@@ -190,7 +193,6 @@ class Writer:
             batch.data,
         )
         self.last = batch, start
-        mark = self._marks.get(batch.session_id)
         if mark is None:
             self._append(sql.APPEND, values)
         else:

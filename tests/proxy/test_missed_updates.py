@@ -1,0 +1,86 @@
+"""What a client receives whose host has ended."""
+
+import json
+
+from msgspec import Raw
+
+from rekindle.model import Entry, Kind, Side
+from rekindle.proxy.host_connections import HostRequest
+from rekindle.proxy.missed_updates import missed_lines, responses_to
+from rekindle.transcript.reducer import fold
+
+PROMPT = b'{"id":4,"params":{"sessionId":"s","prompt":[{"type":"text","text":"Mine"}]}}'
+
+
+def entry(seq: int, kind: Kind, message: object, protocol: int = 1) -> Entry:
+    line = message if isinstance(message, bytes) else json.dumps(message).encode()
+    side = Side.CLIENT if kind is Kind.PROMPT else Side.AGENT
+    return Entry(seq=seq, side=side, kind=kind, at_us=seq, line=line, protocol=protocol)
+
+
+def update(seq: int, protocol: int = 1, **fields: object) -> Entry:
+    params = {"sessionId": "s", "update": fields}
+    return entry(seq, Kind.UPDATE, {"method": "session/update", "params": params}, protocol)
+
+
+def missed(protocol: int, entries: list[Entry], after: int, *own: HostRequest) -> list[object]:
+    later = [it for it in entries if it.seq > after]
+    lines = missed_lines(protocol, "s", fold(iter(entries)), later, list(own))
+    return [json.loads(line)["params"]["update"] for line in lines]
+
+
+def test_a_version_1_client_receives_the_missed_chunks_and_prompts_of_others() -> None:
+    others = PROMPT.replace(b"Mine", b"Theirs")
+    chunk = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "Hi"}}
+    entries = [
+        entry(1, Kind.PROMPT, PROMPT),
+        update(2, **chunk),
+        update(3, **chunk),
+        entry(4, Kind.PROMPT, others),
+    ]
+    request = HostRequest(Raw(b"4"), "session/prompt", "s", PROMPT)
+    assert missed(1, entries, 0, request)[:2] == [chunk, chunk]
+    (again, prompt) = missed(1, entries, 2)
+    assert again == chunk
+    assert prompt == {
+        "sessionUpdate": "user_message_chunk",
+        "messageId": "rekindle-4",
+        "content": {"type": "text", "text": "Theirs"},
+    }
+
+
+def test_updates_of_a_version_2_agent_are_translated_for_a_version_1_client() -> None:
+    first = update(2, 2, sessionUpdate="tool_call_update", toolCallId="t", title="T")
+    entries = [
+        entry(1, Kind.PROMPT, PROMPT, 2),
+        first,
+        update(3, 2, sessionUpdate="tool_call_update", toolCallId="t", status="completed"),
+    ]
+    (known,) = missed(1, entries, 2)
+    assert known["sessionUpdate"] == "tool_call_update"  # type: ignore[index]
+    new, _ = missed(1, entries, 1)
+    assert new["sessionUpdate"] == "tool_call"  # type: ignore[index]
+
+
+def test_a_version_2_client_receives_whole_messages_again() -> None:
+    def chunk(text: str) -> dict[str, object]:
+        content = {"type": "text", "text": text}
+        return {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": content}
+
+    entries = [entry(1, Kind.PROMPT, PROMPT), update(2, **chunk("a")), update(3, **chunk("b"))]
+    shown = [it for it in missed(2, entries, 2) if it["messageId"] == "m"]  # type: ignore[index]
+    assert shown[0]["content"] == [{"type": "text", "text": "ab"}]  # type: ignore[index]
+
+
+def test_a_prompt_has_the_response_in_the_record_or_an_error() -> None:
+    answer = {"jsonrpc": "2.0", "id": 4, "result": {"stopReason": "end_turn"}}
+    entries = [
+        entry(1, Kind.ANSWER, answer),
+        entry(2, Kind.ANSWER, b"not JSON"),
+        entry(3, Kind.ANSWER, {"result": {}}),
+    ]
+    prompts = [HostRequest(Raw(it), "session/prompt", "s") for it in (b"4", b"5")]
+    first, second = map(json.loads, responses_to(prompts, entries))
+    assert first == answer
+    assert second["id"] == 5
+    assert second["error"]["data"] == {"agentEnded": True}
