@@ -111,6 +111,8 @@ def test_sockets_of_killed_hosts_are_removed(tmp_path: Path, host: Host) -> None
     assert not dead.exists()
     assert not short.exists()
     assert {it.name for it in folder.iterdir()} == {"a.sock", "broken.sock"}
+    # The living host has been tried.
+    assert list(host.accepted.get(timeout=TIMEOUT).read()) == []
     exchange(host)
 
 

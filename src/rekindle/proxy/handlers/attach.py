@@ -115,7 +115,8 @@ def _agent_name(result: Json) -> str | None:
 def _prompt_capabilities(result: Json) -> list[str]:
     v1 = as_object(as_object(result.get("agentCapabilities")).get("promptCapabilities"))
     v2 = as_object(as_object(as_object(result.get("capabilities")).get("session")).get("prompt"))
-    return [name for name, value in {**v1, **v2}.items() if value is not None and value is not False]
+    offered = {**v1, **v2}
+    return [name for name, value in offered.items() if value is not None and value is not False]
 
 
 def _leave_if_unused(connection: HostConnection) -> SubFlow:

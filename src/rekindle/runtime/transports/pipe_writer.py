@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Event, Lock, Thread
-from typing import IO
+from typing import IO, NamedTuple
 
 # More than a peer may leave unread while it writes one long line.
 _MAX_QUEUED_BYTES = 16 * 1024 * 1024
@@ -69,6 +69,16 @@ class Spool:
             self._file.close()
             self._file = None
         return data
+
+
+class WayToWrite(NamedTuple):
+    """A function that writes some bytes to a descriptor, and may raise BlockingIOError."""
+
+    write: Callable[[int, memoryview], int]
+    is_blocking: bool
+    """Whether it waits for the reader."""
+    close: Callable[[], None]
+    """Frees what it uses."""
 
 
 class ByteQueue:
@@ -135,10 +145,7 @@ class PipeWriter:
         may_wait: bool = True,
     ) -> None:
         self._fd = fd
-        self._write_some: Callable[[int, memoryview], int] = os.write
-        self._is_blocking = os.get_blocking(fd)
-        self._close_own: Callable[[], None] = lambda: None
-        """Closes what `become_interruptible` has opened."""
+        self._way = WayToWrite(os.write, os.get_blocking(fd), lambda: None)
         self._on_broken = on_broken
         self._may_wait = may_wait
         self._lock = Lock()
@@ -163,8 +170,7 @@ class PipeWriter:
 
         The first writer does without: the imports for this would delay the start.
         """
-        self._write_some, self._close_own = non_blocking_write(self._fd)
-        self._is_blocking = self._write_some is os.write and os.get_blocking(self._fd)
+        self._way = non_blocking_write(self._fd)
 
     def never_wait(self) -> None:
         """Hold no thread back from now on, and release those that wait for the reader."""
@@ -210,7 +216,7 @@ class PipeWriter:
         if not self._lock.acquire(blocking=False):
             return False
         self._is_broken = True
-        self._close_own()
+        self._way.close()
         self._lock.release()
         return True
 
@@ -250,9 +256,9 @@ class PipeWriter:
         rest = memoryview(data)
         while rest and not self._is_broken:
             try:
-                if self._is_blocking and not may_wait():
+                if self._way.is_blocking and not may_wait():
                     return bytes(rest)
-                rest = rest[self._write_some(self._fd, rest) :]
+                rest = rest[self._way.write(self._fd, rest) :]
             except BlockingIOError:
                 while not _is_ready(self._fd, _POLL_MILLISECONDS if may_wait() else 0):
                     if not may_wait():
@@ -263,23 +269,28 @@ class PipeWriter:
         return b""
 
 
-def non_blocking_write(fd: int) -> tuple[Callable[[int, memoryview], int], Callable[[], None]]:
-    """Return a function that writes to a descriptor and does not wait, and one that ends its use.
+def non_blocking_write(fd: int) -> WayToWrite:
+    """Return a way to write to a descriptor without waiting for the reader, if there is one.
 
-    The flags of the descriptor stay as they are, because other processes share them. Where there
-    is no way to avoid it, the function waits.
+    The flags of the descriptor stay as they are, because other processes share them.
     """
     import socket  # noqa: PLC0415 - slow to import
 
     mode = os.fstat(fd).st_mode
     if stat.S_ISSOCK(mode):
         connection = socket.socket(fileno=os.dup(fd))
-        return lambda _, data: connection.send(data, socket.MSG_DONTWAIT), connection.close
+        return WayToWrite(
+            lambda _, data: connection.send(data, socket.MSG_DONTWAIT),
+            is_blocking=False,
+            close=connection.close,
+        )
     if stat.S_ISFIFO(mode):
         with suppress(OSError):
             own = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK)
-            return lambda _, data: os.write(own, data), lambda: os.close(own)
-    return os.write, lambda: None
+            return WayToWrite(
+                lambda _, data: os.write(own, data), is_blocking=False, close=lambda: os.close(own)
+            )
+    return WayToWrite(os.write, os.get_blocking(fd), lambda: None)
 
 
 def _is_ready(fd: int, milliseconds: int) -> bool:
