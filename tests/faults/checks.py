@@ -65,8 +65,9 @@ def check_record(conversation: Conversation, record: Recorded) -> None:
     _once(record.asked, "a prompt is recorded twice")
     if record.seqs != list(range(1, len(record.seqs) + 1)):
         raise Violation("the record has a hole", str(record.seqs[-5:]))
+    at = 0
     for name, piece in conversation.pieces.items():
-        _check_piece(name, piece, said)
+        at = _after_piece(name, piece, said, 0 if conversation.is_shared else at)
     if not conversation.may_have_gaps:
         _unbroken(said)
     _in_order(record.asked, conversation.asked, "prompts are recorded in another order")
@@ -77,13 +78,15 @@ def check_record(conversation: Conversation, record: Recorded) -> None:
         raise Violation("the end of a turn is lost", f"{record.answers} of {conversation.ended}")
 
 
-def _check_piece(name: str, piece: list[Serial], said: list[Serial]) -> None:
-    """Check that the updates of one connection are in the record. Connections may overlap."""
+def _after_piece(name: str, piece: list[Serial], said: list[Serial], at: int) -> int:
+    """Check that the updates of one connection are in the record; return the index after them."""
     if not piece:
-        return
-    if piece[0] not in said:
-        raise Violation("an update is lost", f"{piece[0]}, seen by {name}: not at all")
-    begin = said.index(piece[0])
+        return at
+    try:
+        begin = said.index(piece[0], at)
+    except ValueError:
+        where = "earlier" if piece[0] in said else "not at all"
+        raise Violation("an update is lost", f"{piece[0]}, seen by {name}: {where}") from None
     there = said[begin : begin + len(piece)]
     if there != piece:
         first = next(
@@ -91,6 +94,7 @@ def _check_piece(name: str, piece: list[Serial], said: list[Serial]) -> None:
             (piece[len(there) :][:1], "the end"),
         )
         raise Violation("an update is lost", f"{name} saw {first[0]}; recorded is {first[1]}")
+    return begin + len(piece)
 
 
 def _once(serials: list[Serial], promise: str) -> None:

@@ -18,6 +18,7 @@ def all_at_once(world: World) -> None:
         editor.result("initialize", editor.initialize_params)
     requests = [world.begin_to_load(editor, session_id) for editor in editors]
     world.count("ten editors open one session at once")
+    world.ledger[session_id].is_shared = True
     answers = [editor.answer(request) for editor, request in zip(editors, requests, strict=True)]
     ways = [answer.get("result", {}).get("_meta", {}).get("rekindle", {}) for answer in answers]
     restored = [way.get("restored") for way in ways]
@@ -34,7 +35,6 @@ def all_at_once(world: World) -> None:
         holder.answer(holder.prompt(session_id, "stream 30 1"))
         world.leave(holder)
     next_editor = world.chance.choice(world.editors)
-    world.load(next_editor, session_id)
     next_editor.answer(next_editor.prompt(session_id, "stream 30 8"))
     # All editors write to the store at once, each in its own session.
     turns = [

@@ -38,6 +38,8 @@ class Conversation:
     """The number of turns that ended without an error."""
     may_have_gaps: bool = False
     """Whether the store was damaged or removed, so that entries may be missing."""
+    is_shared: bool = False
+    """Whether several clients have it open at once, so that connections overlap."""
 
     @property
     def received(self) -> int:

@@ -112,7 +112,9 @@ def test_sockets_of_killed_hosts_are_removed(tmp_path: Path, host: Host) -> None
     assert not short.exists()
     assert {it.name for it in folder.iterdir()} == {"a.sock", "broken.sock"}
     # The living host has been tried.
-    assert list(host.accepted.get(timeout=TIMEOUT).read()) == []
+    tried = host.accepted.get(timeout=TIMEOUT)
+    assert list(tried.read()) == []
+    tried.close()
     exchange(host)
 
 

@@ -279,17 +279,19 @@ def non_blocking_write(fd: int) -> WayToWrite:
     mode = os.fstat(fd).st_mode
     if stat.S_ISSOCK(mode):
         connection = socket.socket(fileno=os.dup(fd))
-        return WayToWrite(
-            lambda _, data: connection.send(data, socket.MSG_DONTWAIT),
-            is_blocking=False,
-            close=connection.close,
-        )
+
+        def send(_: int, data: memoryview) -> int:
+            return connection.send(data, socket.MSG_DONTWAIT)
+
+        return WayToWrite(send, is_blocking=False, close=connection.close)
     if stat.S_ISFIFO(mode):
         with suppress(OSError):
             own = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK)
-            return WayToWrite(
-                lambda _, data: os.write(own, data), is_blocking=False, close=lambda: os.close(own)
-            )
+
+            def write(_: int, data: memoryview) -> int:
+                return os.write(own, data)
+
+            return WayToWrite(write, is_blocking=False, close=lambda: os.close(own))
     return WayToWrite(os.write, os.get_blocking(fd), lambda: None)
 
 
