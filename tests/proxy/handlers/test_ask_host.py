@@ -22,6 +22,9 @@ def test_a_host_is_asked_and_left() -> None:
     assert next(flow) == ConnectToHost(Peer(1), HOST)
     call = flow.send(None)
     assert isinstance(call, CallHost)
+    assert (call.method, call.params) == ("_rekindle/host/status", {})
+    call = flow.send(AgentReply(result={}))
+    assert isinstance(call, CallHost)
     assert (call.method, call.params) == ("_rekindle/host/release", {"sessionId": "s"})
     assert flow.send(AgentReply(result={})) == DisconnectFromHost(Peer(1))
 
@@ -33,6 +36,13 @@ def test_a_host_that_cannot_be_reached_is_not_asked() -> None:
     with pytest.raises(StopIteration):
         flow.send("nothing listens there")
     assert conn.hosts.by_peer == {}
+
+
+def test_a_host_that_does_not_answer_is_left_at_once() -> None:
+    flow = ask_for_release(connection(), "s", HOST)
+    next(flow)
+    flow.send(None)
+    assert flow.send(AgentReply(error={"message": "late"})) == DisconnectFromHost(Peer(1))
 
 
 def test_a_host_without_a_socket_is_not_asked() -> None:

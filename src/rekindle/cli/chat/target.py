@@ -298,7 +298,8 @@ def _check_usable(store: Store, session: Session, *, takeover: bool) -> None:
     if session.deleted_us is not None:
         raise SessionDeleted(own_id)
     holder = store.lease_holder(session.id)
-    if holder is not None and not takeover:
+    # A process with a socket shares the session: `rekindle run` attaches to it.
+    if holder is not None and not holder.socket and not takeover:
         raise SessionInUse(own_id, holder.pid, holder.machine, can_take_over=True)
     if session.cwd is None and session.is_imported and session.parent_id is None:
         remedy = f"`rekindle relocate {own_id} DIR` sets it"

@@ -3,10 +3,11 @@
 from rekindle.acp import methods
 from rekindle.model import LeaseHolder
 from rekindle.proxy.connection_state import ConnectionState
-from rekindle.proxy.flow import CallHost, ConnectToHost, DisconnectFromHost, SubFlow
+from rekindle.proxy.flow import AgentReply, CallHost, ConnectToHost, DisconnectFromHost, SubFlow
 from rekindle.proxy.host_connections import HostConnection
 from rekindle.proxy.peers import NO_CLIENT, Peer
 
+_STATUS_TIMEOUT_US = 2_000_000
 RELEASE_TIMEOUT_US = 25_000_000
 """Longer than a host waits for its agent."""
 
@@ -27,7 +28,13 @@ def open_connection(conn: ConnectionState, client: Peer, holder: LeaseHolder) ->
 def ask_for_release(conn: ConnectionState, session_id: str, holder: LeaseHolder) -> SubFlow:
     """Ask the host of a session to end its turn and to release it, if the host can be asked."""
     connection: HostConnection | None = yield from open_connection(conn, NO_CLIENT, holder)
-    if connection is not None:
+    if connection is None:
+        return
+    # A stopped process accepts connections too. It is not waited for as long as for an agent.
+    status: AgentReply = yield CallHost(
+        connection.peer, methods.HOST_STATUS, {}, _STATUS_TIMEOUT_US
+    )
+    if status.error is None:
         params = {"sessionId": session_id}
         yield CallHost(connection.peer, methods.HOST_RELEASE, params, RELEASE_TIMEOUT_US)
-        yield DisconnectFromHost(connection.peer)
+    yield DisconnectFromHost(connection.peer)
