@@ -37,7 +37,7 @@ from rekindle.proxy.host_connections import AttachedSession, HostConnection, Hos
 from rekindle.proxy.missed_updates import interrupted, missed_lines, responses_to
 from rekindle.proxy.peers import ClientConnection
 from rekindle.proxy.session_clients import Attachment, SessionSetup
-from rekindle.proxy.validation import LeasedElsewhere, read_setup, refusal_of
+from rekindle.proxy.validation import LeasedElsewhere, read_setup, refusal_of, rekindle_meta
 from rekindle.transcript.reducer import Transcript
 
 _CONNECT_TIMEOUT_US = 5_000_000
@@ -224,12 +224,21 @@ def _continue_there(conn: ConnectionState, left: _LeftSession, holder: LeaseHold
         yield CatchUp(connection.peer)
         yield from _leave_if_unused(connection)
         raise refusal_of(reply, "attach to the session")
-    yield from _catch_up(left, connection.seqs.get(left.id))
+    missed: list[Entry] = yield from _catch_up(left, connection.seqs.get(left.id))
+    turn = rekindle_meta(as_object(reply.result)).get("turn")
+    if missed and left.client.protocol == 1:
+        # A turn may have begun and ended meanwhile. Version 2 clients receive the state itself.
+        meta = {"rekindle": {"turn": turn or {"state": "idle"}}}
+        info = {"sessionUpdate": "session_info_update", "_meta": meta}
+        yield SendToClient([update_line(left.id, info)])
     yield CatchUp(connection.peer)
 
 
 def _catch_up(left: _LeftSession, until: int | None = None) -> SubFlow:
-    """Send the client what the record has more than the client, up to the entry `until`."""
+    """Send the client what the record has more than the client, up to the entry `until`.
+
+    Returns the entries that the client lacked.
+    """
     missed: list[Entry] = []
     if left.seq is not None:
         entries: list[Entry] = yield ReadEntries(left.id, left.seq)
@@ -239,3 +248,4 @@ def _catch_up(left: _LeftSession, until: int | None = None) -> SubFlow:
         lines = missed_lines(left.client.protocol, left.id, transcript, missed, left.prompts)
         yield SendToClient(lines)
     yield SendToClient(responses_to(left.prompts, missed))
+    return missed
