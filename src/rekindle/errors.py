@@ -252,6 +252,10 @@ class SessionInUse(StoreError):
         self.machine = machine
 
 
+class HostError(RekindleError):
+    """A process that uses a session refused a request, or did not answer it."""
+
+
 class LeaseLost(StoreError):
     """Another process has acquired the lease of the session since; nothing was written.
 

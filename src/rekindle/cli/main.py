@@ -46,6 +46,8 @@ COMMAND_GROUPS = {
         "resume": "continue a session in a chat",
         "new": "start a session in a chat",
         "prompt": "send one prompt to a session and print the answer",
+        "hosts": "list the processes that run agents now",
+        "stop": "end the use of a session by another process",
     },
     "Manage sessions": {
         "rename": "set the title of a session",

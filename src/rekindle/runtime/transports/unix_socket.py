@@ -65,15 +65,20 @@ class SocketConnection:
 
 def connect(path: str) -> SocketConnection:
     """Connect to a host. Raises OSError."""
+    return SocketConnection(open_socket(path, _CONNECT_TIMEOUT))
+
+
+def open_socket(path: str, timeout: float) -> socket.socket:
+    """Return a socket that is connected to a host. Raises OSError."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        connection.settimeout(_CONNECT_TIMEOUT)
+        connection.settimeout(timeout)
         connection.connect(os.path.realpath(path))
         _check_user(connection)
     except BaseException:
         connection.close()
         raise
-    return SocketConnection(connection)
+    return connection
 
 
 def _check_user(connection: socket.socket) -> None:
