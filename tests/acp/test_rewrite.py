@@ -1,8 +1,9 @@
 import json
 
 from hypothesis import given, strategies as st
+from msgspec import Raw
 
-from rekindle.acp.rewrite import with_session_id
+from rekindle.acp.rewrite import with_id, with_session_id
 
 
 def test_only_the_session_id_changes() -> None:
@@ -28,3 +29,10 @@ def test_any_session_id_can_be_replaced(old: str, new: str, is_ascii: bool) -> N
     line = json.dumps(message, ensure_ascii=is_ascii).encode()
     rewritten = json.loads(with_session_id(line, old, new))
     assert rewritten == {"method": "m", "params": {"sessionId": new, "text": old}}
+
+
+def test_the_id_of_a_line_that_cannot_be_decoded_changes() -> None:
+    line = b'{"id" : "a\\"b","result":{"id":"c","x":1.}}'
+    assert with_id(line, Raw(b"7")) == line.replace(b'"a\\"b"', b"7")
+    assert with_id(b'{"id":-5,"result":1.}', Raw(b'"n"')) == b'{"id":"n","result":1.}'
+    assert with_id(b"no id", Raw(b"7")) == b"no id"

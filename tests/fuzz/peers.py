@@ -74,7 +74,7 @@ class Peers(StrictPlaybook):
         """Let a peer send lines in one read."""
         if peer == AGENT and not self.is_alive:
             return
-        for line in lines:
+        for line in lines if peer not in self.hosts.values() else ():
             self._note(peer, line)
         self.receive_bytes(peer, b"\n".join(lines))
 
@@ -161,6 +161,8 @@ class Peers(StrictPlaybook):
 
     def do_left(self, name: str) -> None:
         """Let a client close its connection. It gets no more responses."""
+        if (name or "c") not in self.clients:
+            return
         peer = self.clients[name or "c"]
         self.unanswered = {key: it for key, it in self.unanswered.items() if key[0] != peer}
         super().do_left(name)
@@ -187,6 +189,11 @@ class Peers(StrictPlaybook):
         self.is_alive = False
         self.open_requests[AGENT].clear()
         super().do_ended(words)
+
+    def do_hangs(self, name: str) -> None:
+        """End the connection to a host, if the engine has connected to it."""
+        if (name or "h") in self.hosts:
+            super().do_hangs(name)
 
     def do_with(self, flags: str) -> None:
         """Start again with other options."""
@@ -285,6 +292,9 @@ class Peers(StrictPlaybook):
         is_first_here = self.clients["c"] == FIRST_CLIENT
         if self.is_alive and is_first_here and "strict" not in self.flags:
             self.check_forwarding()
+        for name in list(self.hosts):
+            self.do_hangs(name)
+            self.let_time_pass()
         for _ in range(3):
             # A flow may start another agent, but only a few times.
             self.start_error = "no"
@@ -314,11 +324,11 @@ def play_transcript(choices: Random, error_rate: float) -> Peers:
     peers = Peers(choices, error_rate)
     for line in choices.choice(scripts()).splitlines():
         mark, _, rest = line.partition(" ")
-        if mark.endswith((">", "+")) and mark[:-1] in {"a", *peers.clients}:
+        if mark.endswith((">", "+")) and mark[:-1] in {"a", *peers.clients, *peers.hosts}:
             mutated_line = peers.generator.mutate_line(rest.encode())
             if not peers.generator.goes_wrong():
                 peers.send(peers.peer(mark[:-1]), mutated_line)
-        elif mark not in _NOT_PLAYED and not mark.startswith("<") and not mark.endswith(">"):
+        elif mark not in _NOT_PLAYED and not mark.startswith("<") and mark[-1:] not in {">", "+"}:
             # Because of an earlier error, the session may not exist.
             with suppress(SessionNotFound):
                 getattr(peers, f"do_{mark}")(rest)

@@ -6,7 +6,8 @@ import msgspec
 
 from playbook import CLIENT, Playbook
 from rekindle.acp.jsonrpc import update_line
-from rekindle.model import Page
+from rekindle.errors import LeaseLost
+from rekindle.model import Change, Page
 from rekindle.proxy.peers import AGENT, Peer
 from rekindle.proxy.step import Step
 from rekindle.transcript.reducer import fold
@@ -35,7 +36,9 @@ class StrictPlaybook(Playbook):
         """Let the engine receive the bytes of one read."""
         self.now += 1
         self.received += len(data)
-        self.run_step(self.engine.receive(peer, data, self.now), [])
+        is_host = peer in self.hosts.values()
+        receive = self.engine.receive_from_host if is_host else self.engine.receive
+        self.run_step(receive(peer, data, self.now), [])
 
     def run_step(self, step: Step, received: list[bytes]) -> None:
         """Apply a step, and the steps that its queries lead to."""
@@ -62,7 +65,7 @@ class StrictPlaybook(Playbook):
         # A store cannot hold text that is not valid UTF-8.
         msgspec.json.encode(step.changes)
         if not self.record.is_lost:
-            self.record.store.write(step.changes)
+            self._write(step.changes)
         assert set(step.to_clients) <= set(self.clients.values())
         sent = {**step.to_clients, AGENT: step.to_agent}
         for peer, queued in sent.items():
@@ -70,7 +73,16 @@ class StrictPlaybook(Playbook):
                 for line in lines.split(b"\n"):
                     self.received_by[peer].append(line)
                     self.on_sent(peer, line)
+        sent.update(step.to_hosts)
         return sum(len(line) for lines in sent.values() for line in lines)
+
+    def _write(self, changes: list[Change]) -> None:
+        """Write changes. Those of a session that another process has taken over go to a branch."""
+        store = self.record.store
+        try:
+            store.write(changes)
+        except LeaseLost as lost:
+            store.write(store.branch_changes(lost, changes))
 
     def check_record(self) -> None:
         """Check that every record can be replayed in both versions."""

@@ -49,6 +49,14 @@ def only_subagent(transcript: Transcript) -> SubagentItem:
     return item
 
 
+def test_a_party_of_a_message_that_is_no_id_is_kept() -> None:
+    transcript = folded(message(senderSessionId=["s"], recipientSessionId="s", content=[]))
+    attach(transcript, "s", lambda _: None)
+    (item,) = transcript.turns[0].items
+    assert isinstance(item, SessionMessageItem)
+    assert item.fields["senderSessionId"] == ["s"]
+
+
 # -- folding ------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from rekindle.jsonvalue import as_object, decode_object, encode
 
 MESSAGE_ID = b'"messageId"'
 _TOOL_CALL_ID = b'"toolCallId"'
+_ID = re.compile(rb'("id"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|-?\d+)')
 
 
 def with_session_id(line: bytes, old: str, new: str) -> bytes:
@@ -32,9 +33,14 @@ def with_session_id(line: bytes, old: str, new: str) -> bytes:
 
 
 def with_id(line: bytes, request_id: Raw) -> bytes:
-    """Return a request or a response with another id."""
+    """Return a request or a response with another id.
+
+    In a line that cannot be decoded as a whole, the first id is replaced.
+    """
     message = decode_object(line)
-    return line if message is None else encode({**message, "id": request_id})
+    if message is None:
+        return _ID.sub(lambda found: found[1] + bytes(request_id), line, count=1)
+    return encode({**message, "id": request_id})
 
 
 def with_suffixed_ids(line: bytes, taken: Container[str], suffix: str) -> bytes:

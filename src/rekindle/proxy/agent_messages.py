@@ -488,7 +488,7 @@ class AgentMessages:
         if session_id is not None and live is not None:
             self._prompt_answered(live, is_error=envelope.is_error)
         client = conn.clients.get(request.asked_by)
-        if request.id != request.sent_id and (client is None or not conn.translates_for(client)):
+        if request.id != request.sent_id:
             line = with_id(line, Raw(request.id))
         self._journal.response(AGENT, request_id, envelope, line)
         if session_id is not None and live is not None and envelope.is_error:

@@ -132,17 +132,20 @@ class HostMessages:
         if request is None:
             return
         self._outbox.send(connection.client, line)
-        if envelope.is_error or envelope.result is UNSET:
-            return
+        if not envelope.is_error and envelope.result is not UNSET:
+            self._note_success(connection, request, envelope.result)
+        if not connection.sessions and not connection.requests:
+            self.disconnect(connection)
+
+    def _note_success(self, connection: HostConnection, request: HostRequest, result: Raw) -> None:
+        """Note the session that a request has created or closed."""
         if request.method == methods.FORK:
-            fork_id = as_str(as_object(decode(envelope.result)).get("sessionId"))
+            fork_id = as_str(as_object(decode(result)).get("sessionId"))
             parent = connection.sessions.get(str(request.session_id))
             if fork_id is not None and parent is not None:
                 connection.sessions[fork_id] = parent
         elif request.method in {methods.CLOSE, methods.DELETE}:
             connection.sessions.pop(str(request.session_id), None)
-            if not connection.sessions:
-                self.disconnect(connection)
 
     def _withdraw(self, connection: HostConnection, line: bytes) -> None:
         """Cancel the request at the client that the host has cancelled."""

@@ -329,7 +329,7 @@ def _names_by_session(transcript: "Transcript", owner: _Owner) -> dict[str, dict
 
 def _rename_parties(item: SessionMessageItem, names: Json) -> None:
     for name in (f"{party}SessionId" for party in _PARTIES):
-        if item.fields.get(name) in names:
+        if as_str(item.fields.get(name)) in names:
             item.fields[name] = names[item.fields[name]]
 
 
