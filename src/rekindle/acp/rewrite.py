@@ -1,7 +1,7 @@
 """Change single values of a line, and as few bytes as possible.
 
-A line whose envelope can be read but not its whole, because it is nested too deeply or has an
-invalid number, stays unchanged: that is better than a line without content.
+In a line whose envelope can be read but not its whole, because it is nested too deeply or has an
+invalid number, only ids are replaced: that is better than a line without content.
 """
 
 import re
