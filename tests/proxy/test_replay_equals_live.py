@@ -154,8 +154,8 @@ def check_forks(
         # The calls of a sub-agent that was working have failed in the replay.
         children = {name: without_status(it) for name, it in seen.shown().items() if name}
         assert {name: without_status(it) for name, it in forked.shown().items()} == children
-        # The sub-agent's own report counts, also if its parent has reported another state later.
-        states = seen.states | {name: it for name, it in seen.own_states.items() if it}
+        # The later report counts. A parent that takes its report back leaves that of the sub-agent.
+        states = {name: it or seen.own_states.get(name) for name, it in seen.states.items()}
         assert forked.states == {name: at_rest(it) for name, it in states.items()}
 
 
