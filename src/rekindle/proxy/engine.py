@@ -178,7 +178,8 @@ class Engine:
             self._hosts.fail_requests(connection)
             for session_id in connection.sessions:
                 flow = continue_session(self._conn, client, connection, session_id)
-                self._scheduler.start(flow, client, Raw(b"null"), session_id, is_shared=True)
+                # Until it ends, other clients wait: the agent of the host may still run.
+                self._scheduler.start(flow, client, Raw(b"null"), session_id)
         return self._finish()
 
     def answer(self, flow: int, answer: object, at_us: int) -> Step:

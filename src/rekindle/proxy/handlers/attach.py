@@ -27,6 +27,7 @@ from rekindle.proxy.flow import (
     Pause,
     ReadEntries,
     Refusal,
+    ReportToUser,
     SendToClient,
     SubFlow,
 )
@@ -159,8 +160,10 @@ def continue_session(
         else:
             # The host goes on without this client: it has closed the connection.
             yield SendToClient(responses_to(prompts, []))
-    except Refusal:
+    except Refusal as refusal:
         yield SendToClient(responses_to(prompts, []))
+        text = f"session {session_id} is not open any more: its host has ended"
+        yield ReportToUser(text, refusal.message)
     return None
 
 
@@ -197,9 +200,11 @@ def _continue_here(conn: ConnectionState, left: _LeftSession) -> SubFlow:
     conn.attach(left.client.peer, live, attachment)
     yield from _catch_up(left)
     attachment.is_joining = False
+    ending = ending_to_v2({"error": interrupted()})
     if left.client.protocol > 1:
-        ended = {"sessionUpdate": "state_update", **ending_to_v2({"error": interrupted()})}
-        yield SendToClient([update_line(left.id, ended)])
+        yield SendToClient([update_line(left.id, {"sessionUpdate": "state_update", **ending})])
+    elif not left.prompts:
+        yield SendToClient([_turn_line(left.id, ending)])
 
 
 def _continue_there(conn: ConnectionState, left: _LeftSession, holder: LeaseHolder) -> SubFlow:
@@ -224,21 +229,22 @@ def _continue_there(conn: ConnectionState, left: _LeftSession, holder: LeaseHold
         yield CatchUp(connection.peer)
         yield from _leave_if_unused(connection)
         raise refusal_of(reply, "attach to the session")
-    missed: list[Entry] = yield from _catch_up(left, connection.seqs.get(left.id))
+    yield from _catch_up(left, connection.seqs.get(left.id))
     turn = rekindle_meta(as_object(reply.result)).get("turn")
-    if missed and left.client.protocol == 1:
+    if left.client.protocol == 1:
         # A turn may have begun and ended meanwhile. Version 2 clients receive the state itself.
-        meta = {"rekindle": {"turn": turn or {"state": "idle"}}}
-        info = {"sessionUpdate": "session_info_update", "_meta": meta}
-        yield SendToClient([update_line(left.id, info)])
+        yield SendToClient([_turn_line(left.id, turn or {"state": "idle"})])
     yield CatchUp(connection.peer)
 
 
-def _catch_up(left: _LeftSession, until: int | None = None) -> SubFlow:
-    """Send the client what the record has more than the client, up to the entry `until`.
+def _turn_line(session_id: str, turn: Json) -> bytes:
+    """Return the update that reports the state of a turn to a version 1 client."""
+    info = {"sessionUpdate": "session_info_update", "_meta": {"rekindle": {"turn": turn}}}
+    return update_line(session_id, info)
 
-    Returns the entries that the client lacked.
-    """
+
+def _catch_up(left: _LeftSession, until: int | None = None) -> SubFlow:
+    """Send the client what the record has more than the client, up to the entry `until`."""
     missed: list[Entry] = []
     if left.seq is not None:
         entries: list[Entry] = yield ReadEntries(left.id, left.seq)
@@ -248,4 +254,3 @@ def _catch_up(left: _LeftSession, until: int | None = None) -> SubFlow:
         lines = missed_lines(left.client.protocol, left.id, transcript, missed, left.prompts)
         yield SendToClient(lines)
     yield SendToClient(responses_to(left.prompts, missed))
-    return missed
