@@ -1,5 +1,6 @@
 """Leases between real processes that share a store."""
 
+import json
 import shutil
 import sys
 from collections.abc import Callable
@@ -101,6 +102,8 @@ def test_a_deleted_live_folder_does_not_free_a_session(start: Start, store_path:
     assert one.reply(session_id, "what did I say first?") == "You said first: Hello"
     one.process.kill()
     one.process.wait()
+    # The other process continues the session, and reports the end of the host.
+    other.until(lambda m: "stopReason" in json.dumps(m))
     assert other.reply(session_id, "what did I say first?").endswith("You said first: Hello")
 
 
