@@ -77,7 +77,7 @@ class StrictPlaybook(Playbook):
         return sum(len(line) for lines in sent.values() for line in lines)
 
     def _write(self, changes: list[Change]) -> None:
-        """Write changes. Those of a session that another process has taken over go to a branch."""
+        """Write changes. Changes of a lost session go to a branch."""
         store = self.record.store
         try:
             store.write(changes)

@@ -1,4 +1,4 @@
-"""What a client receives whose host has ended."""
+"""The updates for a client after the end of its host."""
 
 import json
 

@@ -74,7 +74,7 @@ def test_a_stopped_host_finds_its_session_taken_over(
     turn = stopped.start(session_id, "plan")
     stopped.until(is_plan)
     stop(stopped.process.pid)
-    # The agent goes on, while another process uses the session.
+    # The agent continues, while another process uses the session.
     let_the_agent_go_on(gate)
     other = connect(start, *EXAMPLE_AGENT, options=("--takeover",))
     other.call("session/load", NEW | {"sessionId": session_id})

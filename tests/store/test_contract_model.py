@@ -60,7 +60,7 @@ class SqliteAgainstMemory(RuleBasedStateMachine):
         self.write_both([batch(*lines, session=session, kind=kind, at_us=at_us)], sync=sync)
 
     def write_both(self, changes: list[Change], *, sync: bool = False, by: int = 0) -> None:
-        """Write changes by the same instance of both. Those of a lost lease go to a branch."""
+        """Write changes by the same instance of both. Changes of a lost lease go to a branch."""
         lost: list[tuple[object, ...]] = []
         for store in self.instances(by):
             try:

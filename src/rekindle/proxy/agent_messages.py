@@ -200,7 +200,7 @@ class AgentMessages:
         self._accept_held(self._leaks.take_all())
 
     def release_due(self) -> None:
-        """Accept those that were held long enough."""
+        """Accept the updates whose hold time has passed."""
         self._accept_held(self._leaks.take_due(self._conn.at_us))
 
     def _accept_held(self, held: list[HeldUpdate]) -> None:

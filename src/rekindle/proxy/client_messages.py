@@ -84,7 +84,7 @@ class ClientMessages:
             self.receive(waiting.client, waiting.line)
 
     def _release_prompt(self, client: ClientConnection, line: bytes) -> None:
-        """Process a prompt whose turn has come, before those that wait behind it."""
+        """Process the next queued prompt before the later prompts."""
         self._outbox.journal.client_protocol = client.protocol
         envelope = read_envelope(line) or Envelope()
         if self._is_blocked(client, envelope) or self._must_wait_for_agent(client, envelope):

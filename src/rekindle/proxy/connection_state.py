@@ -50,7 +50,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     agent_name: str = ""
     """The name of the agent that runs first, among those."""
     outlives_clients: bool = False
-    """Whether the agent goes on after its clients have left."""
+    """Whether the agent continues to run after its clients have left."""
     token: str = ""
     """Distinguishes the ids of the engine's own requests from those of other processes."""
 

@@ -115,7 +115,7 @@ class Engine:
         return self._finish()
 
     def _detach(self, client: ClientConnection, live: LiveSession) -> list[bytes]:
-        """Let a session continue without a client. Other clients are asked in its place.
+        """Let a session continue without a client. The engine asks other clients instead.
 
         Returns the ids of the prompts whose response the client still waits for.
         """

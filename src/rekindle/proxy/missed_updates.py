@@ -1,4 +1,4 @@
-"""What the record of a session has more than a client whose host has ended."""
+"""Find the updates that the record has and a client lacks after the end of its host."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,7 +28,7 @@ def missed_lines(
     """Yield the updates of the last entries of a session for a client that lacks them.
 
     A version 1 client knows its own prompts. A version 2 client receives whole messages again,
-    which replace those that it has.
+    which replace its own.
     """
     if protocol == 1:
         updates = _missed_in_v1(transcript, missed, [_blocks(it.line) for it in own_prompts])

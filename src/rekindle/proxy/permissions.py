@@ -48,12 +48,12 @@ class PermissionRequests:
         self._route(root, request)
 
     def route(self, root: LiveSession) -> None:
-        """Ask the clients that have not been asked: one has come, or the one that prompted left."""
+        """Ask the remaining clients after a client has come, or the prompting client has left."""
         for request in self._open_in(root.id):
             self._route(root, request)
 
     def client_left(self, root: LiveSession, peer: Peer) -> None:
-        """Ask other clients in place of one that has closed the session, if necessary."""
+        """Ask other clients instead of a client that has closed the session, if necessary."""
         for request in self._open_in(root.id):
             self._conn.requests.withdraw(peer, request.sent_id)
         self.route(root)
@@ -120,7 +120,7 @@ class PermissionRequests:
                 self._outbox.send(peer, line)
 
     def turn_cancelled(self, root_id: str, by: Peer) -> None:
-        """Answer the requests of a cancelled turn, except those that the canceller has.
+        """Answer the requests of a cancelled turn, except the requests at the canceller.
 
         Version 1 wants a client that cancels a turn to answer these itself.
         """

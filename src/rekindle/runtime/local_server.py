@@ -96,7 +96,7 @@ class LocalServer:
         start_thread(read)
 
     def finish(self) -> None:
-        """Let all clients read what is queued, at most for a moment, and end the connections."""
+        """Let all clients read their queued lines for at most a moment, and end the connections."""
         with self._lock:
             self._has_finished = True
             connections = list(self._connections)

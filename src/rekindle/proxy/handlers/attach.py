@@ -158,7 +158,7 @@ def continue_session(
         elif holder.token != former.holder.token:
             yield from _continue_there(conn, left, holder)
         else:
-            # The host goes on without this client: it has closed the connection.
+            # The host is alive, and has closed the connection.
             yield SendToClient(responses_to(prompts, []))
     except Refusal as refusal:
         yield SendToClient(responses_to(prompts, []))

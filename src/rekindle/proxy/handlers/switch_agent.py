@@ -58,7 +58,7 @@ def switch_agent(conn: ConnectionState, request: ClientRequest) -> Flow:
 def _announce(
     conn: ConnectionState, session_id: str, but: ClientConnection | None = None
 ) -> SubFlow:
-    """Send the options of a session to its clients, except to one that has them already."""
+    """Send the options of a session to its clients, except to the client that has them already."""
     for peer in conn.sessions.clients_of(session_id):
         client = conn.clients[peer]
         if client is not but:

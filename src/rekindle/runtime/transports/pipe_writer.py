@@ -6,8 +6,7 @@ decided on them, and the thread that holds the writer's lock writes for both. So
 answers does not wait behind a thread that waits for a slow reader. If very much is queued, it waits
 too: otherwise a peer that causes many responses and reads none would fill the memory.
 
-A writer that must not wait holds no thread back. What its reader does not read in time waits in a
-temporary file.
+A writer that must not wait holds no thread back. Unread lines wait in a temporary file.
 """
 
 import os
@@ -78,11 +77,11 @@ class WayToWrite(NamedTuple):
     is_blocking: bool
     """Whether it waits for the reader."""
     close: Callable[[], None]
-    """Frees what it uses."""
+    """Frees its resources."""
 
 
 class ByteQueue:
-    """Bytes that wait to be written, in order. What is too much for the memory is spooled."""
+    """Bytes that wait to be written, in order. A spool takes the bytes beyond a limit."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -173,7 +172,7 @@ class PipeWriter:
         self._way = non_blocking_write(self._fd)
 
     def never_wait(self) -> None:
-        """Hold no thread back from now on, and release those that wait for the reader."""
+        """Hold no thread back from now on, and release the threads that wait for the reader."""
         self._may_wait = False
 
     def queue(self, data: bytes) -> None:
@@ -226,7 +225,7 @@ class PipeWriter:
             self._drain(lambda: True)
 
     def _drain(self, may_wait: Callable[[], bool]) -> None:
-        """Write what is queued. What cannot be written without waiting is left to the background.
+        """Write the queued bytes. Leave the rest to the background if it cannot be written now.
 
         If another thread is writing, it writes these bytes too.
         """

@@ -48,7 +48,7 @@ class SocketConnection:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def finish(self, timeout: float) -> None:
-        """Let the other end read what is queued, at most for some time, and hang up."""
+        """Let the other end read the queued lines for at most some time, and hang up."""
         writing = Thread(target=self.writer.finish, daemon=True)
         writing.start()
         writing.join(timeout)
