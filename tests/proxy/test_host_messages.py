@@ -85,3 +85,13 @@ def test_requests_of_a_host_that_has_ended_are_withdrawn() -> None:
     assert not messages.send(json.dumps({"id": asked["id"], "result": {}}).encode())
     requests = messages.outbox.conn.requests
     assert requests.is_late(CLIENT, Raw(json.dumps(asked["id"]).encode()))
+
+
+def test_a_connection_ends_after_the_last_response() -> None:
+    messages = Messages()
+    for line in (b'{"id":1,"method":"session/close"', b'{"id":2,"method":"session/fork"'):
+        assert messages.send(line + b',"params":{"sessionId":"s"}}')
+    messages.receive(messages.connection, b'{"id":1,"result":{}}')
+    assert messages.outbox.step.left_hosts == []
+    messages.receive(messages.connection, b'{"id":2,"error":{"code":-32603,"message":"no"}}')
+    assert messages.outbox.step.left_hosts == [PEER]
