@@ -296,10 +296,10 @@ def test_an_agent_that_exited_acknowledges_nothing_more(state: AgentTurn) -> Non
 
 def test_only_a_version_2_agent_acknowledges_prompts_later() -> None:
     turn = TurnTracker()
-    turn.prompt_sent(CLIENT, ["one"], is_acknowledged_later=False)
-    assert (turn.user_blocks, turn.unacknowledged) == (["one"], 0)
-    turn.prompt_sent(CLIENT, ["two"], is_acknowledged_later=True)
-    assert (turn.user_blocks, turn.unacknowledged) == (["two"], 1)
+    turn.prompt_sent(CLIENT, is_acknowledged_later=False)
+    assert (turn.prompter, turn.unacknowledged) == (CLIENT, 0)
+    turn.prompt_sent(CLIENT, is_acknowledged_later=True)
+    assert (turn.prompter, turn.unacknowledged) == (CLIENT, 1)
 
 
 def test_a_held_prompt_is_a_running_turn() -> None:

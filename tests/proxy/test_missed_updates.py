@@ -49,6 +49,12 @@ def test_a_version_1_client_receives_the_missed_chunks_and_prompts_of_others() -
     }
 
 
+def test_a_version_1_client_receives_a_missed_notice_of_a_handover() -> None:
+    handover = {"type": "text", "text": "The history"}
+    (notice,) = missed(1, [entry(1, Kind.PROMPT, PROMPT), entry(2, Kind.HANDOVER, handover)], 1)
+    assert "sent it the history" in json.dumps(notice)
+
+
 def test_updates_of_a_version_2_agent_are_translated_for_a_version_1_client() -> None:
     first = update(2, 2, sessionUpdate="tool_call_update", toolCallId="t", title="T")
     entries = [
@@ -80,7 +86,7 @@ def test_a_prompt_has_the_response_in_the_record_or_an_error() -> None:
         entry(3, Kind.ANSWER, {"result": {}}),
     ]
     prompts = [HostRequest(Raw(it), "session/prompt", "s") for it in (b"4", b"5")]
-    first, second = map(json.loads, responses_to(prompts, entries))
+    first, second = map(json.loads, responses_to(1, prompts, entries))
     assert first == answer
     assert second["id"] == 5
     assert second["error"]["data"] == {"agentEnded": True}

@@ -10,6 +10,7 @@ from typing import Any
 from shared_session import SESSION, ClientModel, SharedSession
 
 from playbook import Playbook
+from rekindle.acp.jsonrpc import update_line
 from rekindle.model import LeaseHolder
 from rekindle.proxy.flow import ConnectToHost
 from rekindle.proxy.host_connections import position
@@ -32,7 +33,8 @@ class AttachedProcess(Playbook):
         super().__init__()
         self.record = host.record
         self.start()
-        self.now = host.now
+        # Message ids come from the clock: no two processes may read the same time.
+        self.now = host.now + 1_000_000 * host.count
         self.client_version = version
         self.agent_version = host.agent_version
         self.connections: dict[Peer, Connection] = {}
@@ -65,6 +67,9 @@ class AttachedProcess(Playbook):
             return
         message = json.loads(line)
         if to == AGENT:
+            if message.get("method") == "session/prompt":
+                # A handover comes before the user's own block.
+                self.host.show_own_prompt(message["params"]["prompt"][-1:])
             self.host.later.append(lambda: self._answer_for_agent(message))
         elif self.clients.get("c") == to:
             self.model.receive(message)
@@ -76,7 +81,22 @@ class AttachedProcess(Playbook):
         answer: Json = {"error": error}
         if message["method"] == "session/new":
             answer = {"result": {"sessionId": f"new-{self.name}-{message['id']}"}}
+        elif message["method"] == "session/prompt":
+            answer = {"result": {"stopReason": "end_turn"} if self.agent_version == 1 else {}}
         self.receive(AGENT, [json.dumps({"id": message["id"], **answer})])
+        if message["method"] == "session/prompt" and self.agent_version > 1:
+            self._run_turn(**message["params"])
+
+    def _run_turn(self, sessionId: str, prompt: list[Json], **_: object) -> None:  # noqa: N803
+        """Run a turn of a version 2 agent. It sends the whole prompt back."""
+        self.host.count += 1
+        message = {"messageId": f"u{self.host.count}", "content": prompt}
+        for update in (
+            {"sessionUpdate": "user_message", **message},
+            {"sessionUpdate": "state_update", "state": "running"},
+            {"sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn"},
+        ):
+            self.receive(AGENT, [update_line(sessionId, update).decode()])
 
     def apply_step(self, step: Step, received: list[bytes]) -> None:
         """Apply a step, and queue the lines for hosts and for processes that are attached here."""
@@ -156,6 +176,8 @@ class HostedSession(SharedSession):
         self.processes: dict[str, Playbook] = {}
         self.connections: list[Connection] = []
         self.later: list[Any] = []
+        self.is_held = False
+        """Whether no line is delivered now."""
         super().__init__(agent)
         self.processes["host"] = self
         self.is_host_alive = True
@@ -200,7 +222,7 @@ class HostedSession(SharedSession):
 
     def settle(self) -> None:
         """Deliver all lines between the processes."""
-        while self.later or any(it.lines for it in self.connections):
+        while not self.is_held and (self.later or any(it.lines for it in self.connections)):
             later, self.later = self.later, []
             for act in later:
                 act()
@@ -243,6 +265,12 @@ class HostedSession(SharedSession):
             if connection.process.name == name:
                 connection.deliver()
         super().show_own_prompt(blocks)
+
+    def prompt_in_vain(self, name: str) -> None:
+        """Let a client send a prompt that does not reach the host."""
+        self.is_held = True
+        self.prompt(name)
+        self.is_held = False
 
     def kill_host(self, cuts: list[int]) -> None:
         """Kill the host and its agent while some lines have not been delivered."""

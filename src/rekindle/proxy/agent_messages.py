@@ -1,5 +1,7 @@
 """Messages of the agent: continue a flow, discard, hold, or forward to the clients."""
 
+from typing import Any
+
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
@@ -190,7 +192,9 @@ class AgentMessages:
     def _send_notice(self, live: LiveSession | None) -> None:
         """Send the notice of a handover, if one waits for the agent to echo the prompt."""
         if live is not None and live.handover.notice is not None:
-            self._outbox.send_to_session(live, live.handover.notice)
+            for client in self._conn.audience(live):
+                if client.peer != live.handover.notified:
+                    self._outbox.send(client.peer, live.handover.notice)
             live.handover.notice = None
 
     # -- updates under the id of a wrong session -------------------------------------------
@@ -323,14 +327,14 @@ class AgentMessages:
         the prompt already, or need its text. A handover in it is left out.
         """
         conn, outbox = self._conn, self._outbox
-        is_hidden = self._journal.is_echo_hidden(live.id)
+        user_blocks = self._journal.user_blocks_of_echo(live.id)
         prompter = conn.clients.get(live.turn.prompter)
         if conn.agent.capabilities.protocol == 1:
             # The other clients have received the prompt when it was sent.
-            if prompter is not None and not conn.translates_for(prompter) and not is_hidden:
+            if prompter is not None and not conn.translates_for(prompter) and user_blocks is None:
                 outbox.send(prompter.peer, seen)
             return
-        shown = _with_user_blocks(live, seen) if is_hidden else seen
+        shown = seen if user_blocks is None else _with_blocks(seen, user_blocks)
         translated = TranslatedUpdate()
         if self._has_other_version(live):
             translated = translate_update(conn, live, update_in(shown))
@@ -593,11 +597,11 @@ def _is_idle(line: bytes) -> bool:
     return update_in(line).get("state") == "idle"
 
 
-def _with_user_blocks(live: LiveSession, line: bytes) -> bytes:
-    """Return an echoed prompt with the user's own blocks only, without the handover."""
+def _with_blocks(line: bytes, blocks: list[Any]) -> bytes:
+    """Return an echoed prompt with other blocks."""
     message = decode_object(line) or {}
     params = as_object(message.get("params"))
-    update = {**as_object(params.get("update")), "content": live.turn.user_blocks}
+    update = {**as_object(params.get("update")), "content": blocks}
     update["sessionUpdate"] = "user_message"
     return encode({**message, "params": {**params, "update": update}})
 

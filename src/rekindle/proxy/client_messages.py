@@ -8,15 +8,13 @@ from msgspec.structs import replace
 
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import (
-    REQUEST_CANCELLED,
     Envelope,
-    error_response,
     notification,
     read_envelope,
     request_key,
-    response,
 )
 from rekindle.acp.rewrite import with_id, with_session_id
+from rekindle.acp.translate.endings import cancelled_prompt
 from rekindle.jsonvalue import as_array, as_object, decode_object, encode
 from rekindle.proxy.connection_state import AgentPhase
 from rekindle.proxy.flow import ClientRequest
@@ -344,13 +342,9 @@ class ClientMessages:
     def answer_cancelled(self, peer: Peer, request_id: bytes | None) -> None:
         """Answer a prompt of a client whose turn the client will not see."""
         client = self._conn.clients.get(peer)
-        if client is not None and client.protocol == 1 and request_id is not None:
-            line = response(Raw(request_id), {"stopReason": "cancelled"})
-        else:
-            text = "the prompt was cancelled before the agent received it"
-            own_id = None if request_id is None else Raw(request_id)
-            line = error_response(own_id, REQUEST_CANCELLED, text)
-        self._outbox.send(peer, line)
+        own_id = None if request_id is None else Raw(request_id)
+        protocol = 2 if client is None else client.protocol
+        self._outbox.send(peer, cancelled_prompt(protocol, own_id))
 
     # -- responses -------------------------------------------------------------------------
 

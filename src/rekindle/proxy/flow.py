@@ -114,6 +114,8 @@ class LoadTranscript(Struct, frozen=True):
     session_id: str
     is_shared: bool = False
     """Whether other events may be processed meanwhile. Then later entries may be missing."""
+    until: int | None = None
+    """The last entry that is read; None to read all."""
 
 
 class ExtendSession(Struct, frozen=True):

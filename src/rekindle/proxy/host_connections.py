@@ -12,6 +12,7 @@ from collections.abc import Hashable
 from msgspec import Raw, Struct
 
 from rekindle.acp.jsonrpc import notification, request_key
+from rekindle.acp.methods import PROMPT
 from rekindle.model import LeaseHolder
 from rekindle.proxy.peers import Peer
 from rekindle.proxy.session_clients import Attachment, SessionSetup
@@ -32,7 +33,7 @@ class AttachedSession(Struct, frozen=True):
     attachment: Attachment
 
 
-class HostRequest(Struct, frozen=True):
+class HostRequest(Struct):
     """A request of the client that the host has to answer."""
 
     id: Raw
@@ -40,6 +41,10 @@ class HostRequest(Struct, frozen=True):
     session_id: str | None
     line: bytes = b""
     """The whole request, if it is a prompt."""
+    after_seq: int = 0
+    """The last entry of the session that the client had."""
+    is_cancelled: bool = False
+    """Whether the client has cancelled it since."""
 
 
 class HostQuestion(Struct, frozen=True):
@@ -86,6 +91,11 @@ class HostConnection(Struct, kw_only=True):
     def serves(self, session_id: str | None) -> bool:
         """Return whether a session of the client is the host's."""
         return session_id in self.sessions or session_id in self.subagents
+
+    def prompts_of(self, session_id: str) -> list[HostRequest]:
+        """Return the open prompts of the client in a session."""
+        requests = self.requests.values()
+        return [it for it in requests if it.method == PROMPT and it.session_id == session_id]
 
     def question_of(self, host_id: Raw) -> HostQuestion | None:
         """Return the open request with this id of the host."""

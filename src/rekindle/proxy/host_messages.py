@@ -51,9 +51,15 @@ class HostMessages:
             return connection
         if envelope.method == methods.CANCEL_REQUEST:
             params = as_object((decode_object(line) or {}).get("params"))
-            connection = hosts.answering(client.peer, Raw(encode(params.get("requestId"))))
+            cancelled_id = Raw(encode(params.get("requestId")))
+            connection = hosts.answering(client.peer, cancelled_id)
+            if connection is not None:
+                connection.requests[request_key(cancelled_id)].is_cancelled = True
         else:
             connection = hosts.serving(client.peer, envelope.session_id)
+        if connection is not None and envelope.method == methods.CANCEL:
+            for request in connection.prompts_of(str(envelope.session_id)):
+                request.is_cancelled = True
         if connection is not None:
             self._note_request(connection, line, envelope)
             self._outbox.send_to_host(connection.peer, line)
@@ -63,7 +69,8 @@ class HostMessages:
         if isinstance(envelope.id, Raw) and envelope.method is not UNSET:
             method, session_id = envelope.method, envelope.session_id
             whole = line if method == methods.PROMPT else b""
-            request = HostRequest(Raw(bytes(envelope.id)), method, session_id, whole)
+            seq = connection.seqs.get(str(session_id), 0)
+            request = HostRequest(Raw(bytes(envelope.id)), method, session_id, whole, seq)
             connection.requests[request_key(envelope.id)] = request
 
     # -- from the host ---------------------------------------------------------------------

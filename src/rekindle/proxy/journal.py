@@ -250,9 +250,9 @@ class Journal:
         self._record(session_id, Side.AGENT, Kind.ECHO, line)
         return True
 
-    def is_echo_hidden(self, session_id: str) -> bool:
-        """Return whether the echo of the last prompt holds a handover."""
-        return self._remembered(session_id).echo.is_hidden
+    def user_blocks_of_echo(self, session_id: str) -> list[Any] | None:
+        """Return the user's own part of the last echo, if that holds a handover."""
+        return self._remembered(session_id).echo.user_blocks
 
     def own_update(self, session_id: str, line: bytes) -> None:
         """Record an update that Rekindle itself sends."""
@@ -564,10 +564,16 @@ def opening_changes(
     conn: ConnectionState, live: LiveSession, method: str, response: bytes
 ) -> list[Change]:
     """Return the changes that record the opening of a session."""
+    return [opened_change(conn, live), *opening_entries(conn, live, method, response)]
+
+
+def opening_entries(
+    conn: ConnectionState, live: LiveSession, method: str, response: bytes
+) -> list[EntryBatch]:
+    """Return the entries of the request and the response that open a session."""
     params = setup_without_secrets(live.setup.params)
     request = {"jsonrpc": "2.0", "method": method, "params": params}
     return [
-        opened_change(conn, live),
         EntryBatch(
             session_id=live.id,
             side=Side.CLIENT,

@@ -13,7 +13,6 @@ Everything that changes such state is in this module. No machine sends or record
 
 from collections.abc import Iterator
 from enum import Enum, StrEnum, auto
-from typing import Any
 
 from msgspec import Struct, field
 
@@ -267,7 +266,9 @@ class Handover(Struct):
     prompt_id: bytes | None = None
     """The id, as the agent has it, of the prompt that carries the history or the reminder."""
     notice: bytes | None = None
-    """An update that informs the client, held until the agent has echoed the prompt."""
+    """An update that informs the clients, held until the agent has echoed the prompt."""
+    notified: Peer = NO_CLIENT
+    """The client that has received the notice before."""
 
     def require(
         self,
@@ -388,8 +389,7 @@ class TurnTracker(Struct):
     """A version 1 client's prompt that a version 2 agent works on."""
     prompter: Peer = NO_CLIENT
     """The client that sent the last prompt."""
-    user_blocks: list[Any] = []
-    """The blocks of the last prompt, as the client sent them."""
+    prompt_count: int = 0
 
     @property
     def is_working(self) -> bool:
@@ -401,9 +401,10 @@ class TurnTracker(Struct):
         """Whether a turn is running that is not an open request."""
         return self.state in _WORKING or self.held_prompt is not None
 
-    def prompt_sent(self, client: Peer, blocks: list[Any], *, is_acknowledged_later: bool) -> None:
+    def prompt_sent(self, client: Peer, *, is_acknowledged_later: bool) -> None:
         """Note a prompt that is forwarded to the agent."""
-        self.prompter, self.user_blocks = client, blocks
+        self.prompter = client
+        self.prompt_count += 1
         self.unacknowledged += is_acknowledged_later
 
     def acknowledged(self) -> None:

@@ -84,6 +84,11 @@ class MessageQueues:
         self.waiting.append(ClientLine(client, line))
         self.waiting_sessions.add(session_id)
 
+    def wait_first(self, session_id: str, client: Peer, lines: list[bytes]) -> None:
+        """Let messages of a client wait before all others: a host did not process them."""
+        self.waiting[:0] = [ClientLine(client, line) for line in lines]
+        self.waiting_sessions.add(session_id)
+
     def take_waiting(self) -> list[ClientLine]:
         """Return and remove the waiting messages, in the order in which they came."""
         lines, self.waiting = self.waiting, []

@@ -5,14 +5,17 @@ from typing import Any
 
 from msgspec import Raw
 
+from rekindle.acp import methods
 from rekindle.acp.jsonrpc import INTERNAL_ERROR, error_response, read_envelope, update_line
+from rekindle.acp.recorded_fields import recorded_request
+from rekindle.acp.translate.endings import cancelled_prompt
 from rekindle.acp.translate.live_v1 import LiveToV1
 from rekindle.acp.update_kinds import update_to_v1
 from rekindle.jsonvalue import Json, as_array, as_object, decode_object
 from rekindle.model import Entry, Kind, Side
 from rekindle.proxy.host_connections import HostRequest
 from rekindle.proxy.journal import update_in
-from rekindle.transcript.model import ToolCallItem
+from rekindle.transcript.model import ToolCallItem, handover_in, handover_notice
 from rekindle.transcript.reducer import Transcript
 from rekindle.transcript.replay_cursor import select_turns
 from rekindle.transcript.replay_v2 import replay_v2
@@ -54,12 +57,14 @@ def _missed_in_v1(
             chunk = {"sessionUpdate": "user_message_chunk", "messageId": f"rekindle-{entry.seq}"}
             for block in blocks:
                 yield {**chunk, "content": block}
+        elif entry.kind is Kind.HANDOVER:
+            yield handover_notice(entry.at_us, handover_in(entry).reason)
         elif entry.kind is Kind.UPDATE and entry.side is Side.AGENT:
             update = update_in(entry.line)
             yield from [update] if entry.protocol == 1 else update_to_v1(to_v1, update)
 
 
-def responses_to(prompts: list[HostRequest], missed: list[Entry]) -> Iterator[bytes]:
+def responses_to(protocol: int, prompts: list[HostRequest], missed: list[Entry]) -> Iterator[bytes]:
     """Yield the responses to prompts: those in the record, or the error of the ended host."""
     answers: dict[bytes, bytes] = {}
     for entry in missed:
@@ -67,7 +72,25 @@ def responses_to(prompts: list[HostRequest], missed: list[Entry]) -> Iterator[by
         if envelope is not None and isinstance(envelope.id, Raw):
             answers[bytes(envelope.id)] = entry.line
     for prompt in prompts:
-        yield answers.get(bytes(prompt.id)) or error_response(prompt.id, **interrupted())
+        if bytes(prompt.id) in answers:
+            yield answers[bytes(prompt.id)]
+        elif prompt.is_cancelled:
+            yield cancelled_prompt(protocol, prompt.id)
+        else:
+            yield error_response(prompt.id, **interrupted())
+
+
+def undelivered_prompts(prompts: list[HostRequest], recorded: list[Entry]) -> list[HostRequest]:
+    """Return the prompts that no agent has received.
+
+    A host records a prompt before its agent receives it. A cancelled prompt must not run.
+    """
+    lines = {it.line for it in recorded if it.kind is Kind.PROMPT}
+    return [
+        it
+        for it in prompts
+        if not it.is_cancelled and recorded_request(methods.PROMPT, it.line) not in lines
+    ]
 
 
 def interrupted() -> Json:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Any
 
 from rekindle.errors import SessionNotFound, StoreError
@@ -181,13 +182,13 @@ def _ask(
         case ListSessions():
             return store.sessions(query.page)
         case LoadTranscript():
-            return _load_transcript(store, query.session_id)
+            return _load_transcript(store, query.session_id, query.until)
         case ReadEntries():
             return list(store.read(query.session_id, after=query.after))
 
 
-def _load_transcript(store: Store, session_id: str) -> Transcript:
-    """Return a session's transcript, with the conversations of its sub-agents."""
+def _load_transcript(store: Store, session_id: str, until: int | None) -> Transcript:
+    """Return a session's transcript up to an entry, with the conversations of its sub-agents."""
 
     def read(record_id: str) -> Transcript | None:
         try:
@@ -195,7 +196,10 @@ def _load_transcript(store: Store, session_id: str) -> Transcript:
         except SessionNotFound:
             return None
 
-    transcript = fold(store.read(session_id))
+    entries = store.read(session_id)
+    if until is not None:
+        entries = takewhile(lambda it: it.seq <= until, entries)
+    transcript = fold(entries)
     attach(transcript, session_id, read)
     return transcript
 

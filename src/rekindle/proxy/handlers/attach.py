@@ -26,6 +26,7 @@ from rekindle.proxy.flow import (
     LoadTranscript,
     Pause,
     ReadEntries,
+    RecordChanges,
     Refusal,
     ReportToUser,
     SendToClient,
@@ -35,7 +36,13 @@ from rekindle.proxy.handlers.ask_host import RELEASE_TIMEOUT_US, open_connection
 from rekindle.proxy.handlers.initialize import advertise
 from rekindle.proxy.handlers.restore import acquire_lease
 from rekindle.proxy.host_connections import AttachedSession, HostConnection, HostRequest
-from rekindle.proxy.missed_updates import interrupted, missed_lines, responses_to
+from rekindle.proxy.journal import opening_entries, recorded_response
+from rekindle.proxy.missed_updates import (
+    interrupted,
+    missed_lines,
+    responses_to,
+    undelivered_prompts,
+)
 from rekindle.proxy.peers import ClientConnection
 from rekindle.proxy.session_clients import Attachment, SessionSetup
 from rekindle.proxy.validation import LeasedElsewhere, read_setup, refusal_of, rekindle_meta
@@ -144,11 +151,7 @@ def continue_session(
     conn: ConnectionState, client: ClientConnection, former: HostConnection, session_id: str
 ) -> Flow:
     """Continue a session whose host has ended: here, or at the process that was faster."""
-    prompts = [
-        it
-        for it in former.requests.values()
-        if it.method == methods.PROMPT and it.session_id == session_id
-    ]
+    prompts = former.prompts_of(session_id)
     seq = former.seqs.get(session_id)
     left = _LeftSession(session_id, client, former.sessions[session_id], seq, prompts)
     try:
@@ -159,9 +162,9 @@ def continue_session(
             yield from _continue_there(conn, left, holder)
         else:
             # The host is alive, and has closed the connection.
-            yield SendToClient(responses_to(prompts, []))
+            yield SendToClient(responses_to(client.protocol, prompts, []))
     except Refusal as refusal:
-        yield SendToClient(responses_to(prompts, []))
+        yield SendToClient(responses_to(client.protocol, prompts, []))
         text = f"session {session_id} is not open any more: its host has ended"
         yield ReportToUser(text, refusal.message)
     return None
@@ -198,13 +201,16 @@ def _continue_here(conn: ConnectionState, left: _LeftSession) -> SubFlow:
     attachment = left.attached.attachment
     attachment.is_joining = True
     conn.attach(left.client.peer, live, attachment)
-    yield from _catch_up(left)
+    undelivered = yield from _catch_up(left)
     attachment.is_joining = False
+    # The entries of another process follow: the prompts that the host left open have ended.
+    yield RecordChanges([*opening_entries(conn, live, methods.RESUME, recorded_response({}))])
     ending = ending_to_v2({"error": interrupted()})
     if left.client.protocol > 1:
         yield SendToClient([update_line(left.id, {"sessionUpdate": "state_update", **ending})])
-    elif not left.prompts:
+    elif len(undelivered) == len(left.prompts):
         yield SendToClient([_turn_line(left.id, ending)])
+    _deliver(conn, left, undelivered)
 
 
 def _continue_there(conn: ConnectionState, left: _LeftSession, holder: LeaseHolder) -> SubFlow:
@@ -229,12 +235,19 @@ def _continue_there(conn: ConnectionState, left: _LeftSession, holder: LeaseHold
         yield CatchUp(connection.peer)
         yield from _leave_if_unused(connection)
         raise refusal_of(reply, "attach to the session")
-    yield from _catch_up(left, connection.seqs.get(left.id))
+    undelivered = yield from _catch_up(left, connection.seqs.get(left.id))
     turn = rekindle_meta(as_object(reply.result)).get("turn")
     if left.client.protocol == 1:
         # A turn may have begun and ended meanwhile. Version 2 clients receive the state itself.
         yield SendToClient([_turn_line(left.id, turn or {"state": "idle"})])
     yield CatchUp(connection.peer)
+    _deliver(conn, left, undelivered)
+
+
+def _deliver(conn: ConnectionState, left: _LeftSession, prompts: list[HostRequest]) -> None:
+    """Process the prompts that the host has not processed, before later messages."""
+    if left.client.peer in conn.clients:
+        conn.queues.wait_first(left.id, left.client.peer, [it.line for it in prompts])
 
 
 def _turn_line(session_id: str, turn: Json) -> bytes:
@@ -244,13 +257,21 @@ def _turn_line(session_id: str, turn: Json) -> bytes:
 
 
 def _catch_up(left: _LeftSession, until: int | None = None) -> SubFlow:
-    """Send the client what the record has more than the client, up to the entry `until`."""
+    """Send the client what the record has more than the client, up to the entry `until`.
+
+    Return the prompts of the client that are not in the record: no agent has received them.
+    """
     missed: list[Entry] = []
+    undelivered: list[HostRequest] = []
     if left.seq is not None:
-        entries: list[Entry] = yield ReadEntries(left.id, left.seq)
-        missed = [it for it in entries if until is None or it.seq <= until]
+        first = min((it.after_seq for it in left.prompts), default=left.seq)
+        entries: list[Entry] = yield ReadEntries(left.id, min(first, left.seq))
+        undelivered = undelivered_prompts(left.prompts, entries)
+        missed = [it for it in entries if left.seq < it.seq <= (until or it.seq)]
     if missed:
-        transcript: Transcript = yield LoadTranscript(left.id)
+        transcript: Transcript = yield LoadTranscript(left.id, until=missed[-1].seq)
         lines = missed_lines(left.client.protocol, left.id, transcript, missed, left.prompts)
         yield SendToClient(lines)
-    yield SendToClient(responses_to(left.prompts, missed))
+    processed = [it for it in left.prompts if it not in undelivered]
+    yield SendToClient(responses_to(left.client.protocol, processed, missed))
+    return undelivered

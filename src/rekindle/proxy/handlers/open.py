@@ -54,7 +54,7 @@ from rekindle.proxy.validation import (
     rekindle_meta,
     unknown_session,
 )
-from rekindle.transcript.model import TranscriptTurn
+from rekindle.transcript.model import HandoverItem, ReminderItem, TranscriptTurn
 from rekindle.transcript.reducer import Transcript
 from rekindle.transcript.replay_cursor import check_cursor, select_turns, truncation_since
 from rekindle.transcript.replay_subagents import with_subagents, without_subagents
@@ -373,9 +373,16 @@ def _remove_unacknowledged(transcript: Transcript, count: int) -> None:
     The client then has the record up to the first of them.
     """
     turns = transcript.turns
-    while count and turns and turns[-1].unnamed_prompt is not None and len(turns[-1].items) == 1:
+    while count and turns and _is_unanswered(turns[-1]):
         transcript.last_seq = turns.pop().items[0].seq - 1
         count -= 1
+
+
+def _is_unanswered(turn: TranscriptTurn) -> bool:
+    """Return whether a turn has nothing of the agent, and its prompt no id of the agent."""
+    return turn.unnamed_prompt is not None and all(
+        isinstance(it, HandoverItem | ReminderItem) for it in turn.items[1:]
+    )
 
 
 def _record_opening(

@@ -35,7 +35,7 @@ from rekindle.proxy.handlers.restore import RestoreResult, acquire_lease, restor
 from rekindle.proxy.journal import agent_entry, opened_change
 from rekindle.proxy.live_session import LiveSession, SuffixedIds
 from rekindle.proxy.outbox import RUNNING
-from rekindle.proxy.peers import ClientConnection
+from rekindle.proxy.peers import NO_CLIENT, ClientConnection
 from rekindle.proxy.session_clients import Translators
 from rekindle.proxy.translation import translator_to_v2
 from rekindle.proxy.validation import LeasedElsewhere, deleted_session, invalid, unknown_session
@@ -70,16 +70,19 @@ def prompt(conn: ConnectionState, request: ClientRequest) -> Flow:
     if not any(map(conn.translates_for, conn.audience(live))):
         # A client of the other version that comes later gets a new one, which knows the turn.
         live.translators = Translators()
-    live.turn.prompt_sent(client.peer, blocks, is_acknowledged_later=is_v2_agent)
+    live.turn.prompt_sent(client.peer, is_acknowledged_later=is_v2_agent)
     yield ForwardToAgent(line, preface, is_answered=is_answered_here)
     result: Json | None = None
     if not is_v2_agent and (is_answered_here or len(live.clients) > 1):
         result = yield from _announce_prompt(conn, client, live, blocks)
     if is_handover:
         notice = update_line(session_id, handover_notice(conn.at_us, live.handover.reason))
-        if client.protocol > 1 and is_v2_agent:
-            # The client shows it after the prompt, which the agent has yet to echo.
-            live.handover.notice = notice
+        if is_v2_agent:
+            # The clients show it after the prompt, which the agent has yet to echo.
+            live.handover.notice, live.handover.notified = notice, NO_CLIENT
+            if client.protocol == 1:
+                live.handover.notified = client.peer
+                yield SendToClient([notice])
         else:
             yield SendToSession(live, notice)
     _note_title(live, session, blocks)
@@ -221,7 +224,8 @@ def _announce_prompt(
     if any(it.protocol > 1 for it in conn.audience(live)):
         message_id = translator_to_v2(conn, live).begin_turn()
     else:
-        message_id = f"rekindle-{conn.at_us:x}"
+        # Several prompts may come at one time.
+        message_id = f"rekindle-{conn.at_us:x}-{live.turn.prompt_count}"
     result = {"messageId": message_id}
     answer = encode({"jsonrpc": "2.0", "result": result})
     yield RecordChanges([agent_entry(conn, live.id, Kind.ANSWER, answer, protocol=2)])
