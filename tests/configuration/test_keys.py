@@ -18,6 +18,7 @@ from rekindle.configuration.keys import (
     SECONDS,
     TEXT,
     VARIABLES,
+    WAIT,
     Setting,
     ValueKind,
     effective,
@@ -45,6 +46,11 @@ HOME = str(Path.home())
         (COMMAND, ["agent", "", "$x"], ("agent", "", "$x")),
         (COMMAND, ["~/agent"], (f"{HOME}/agent",)),
         (VARIABLES, {"A": "1"}, {"A": "1"}),
+        (WAIT, False, None),
+        (WAIT, True, 14_400.0),
+        (WAIT, "90s", 90.0),
+        (WAIT, "30 min", 1800.0),
+        (WAIT, "2d", 172_800.0),
     ],
 )
 def test_valid_values_are_converted(kind: ValueKind, value: Any, expected: Any) -> None:  # noqa: ANN401
@@ -55,6 +61,12 @@ def test_valid_values_are_converted(kind: ValueKind, value: Any, expected: Any) 
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
+        (WAIT, 4),
+        (WAIT, "4"),
+        (WAIT, "0h"),
+        (WAIT, "4 weeks"),
+        (WAIT, "1234567s"),
+        (WAIT, "-1h"),
         (BOOLEAN, 1),
         (BOOLEAN, "true"),
         (TEXT, 1),

@@ -11,7 +11,7 @@ A script has the messages of both peers, and the effects of each:
     ended CODE|SIGNAL STDERR TAIL    the agent exits
 
     meets NUMBERS   the requirements that the script tests
-    with FLAGS      the options of the user: strict, no-handover, takeover, agents
+    with FLAGS      the options of the user: strict, no-handover, takeover, agents, lasting
     speaks CLIENT AGENT      the protocol versions of client and agent
     agent NAME METHODS       the agent has answered `initialize`, and offers these methods
     open ID [MODE]           a session was created in /p
@@ -41,6 +41,8 @@ A script has the messages of both peers, and the effects of each:
     comes CLIENT VERSION [CAPABILITIES]    another client connects and sends `initialize`
     joins CLIENT VERSION [positions]       … which is another process of the user
     attaches CLIENT                        … and has not sent `initialize` yet
+    works           show whether the engine has work that no client waits for
+    expires         no client has come for too long: effects are shown
 
     #  …            a recorded change, and `# sync` where it must reach the disk
     *  …            another effect
@@ -84,7 +86,7 @@ from rekindle.model import (
 from rekindle.proxy.connection_state import AgentChoice, EngineSettings
 from rekindle.proxy.engine import Engine
 from rekindle.proxy.flow import ConnectToHost, ExtendSession, QueryFailed, StartAgent, WriteChanges
-from rekindle.proxy.peers import AGENT, Peer
+from rekindle.proxy.peers import AGENT, NO_CLIENT, Peer
 from rekindle.proxy.step import AgentExit, Step
 from rekindle.runtime.query_handler import QueryHandler
 from rekindle.store.base import Store
@@ -147,6 +149,7 @@ class Playbook:
             may_take_over="takeover" in self.flags,
             agents=AGENTS if "agents" in self.flags else (),
             agent_name="first" if "agents" in self.flags else "",
+            outlives_clients="lasting" in self.flags,
         )
         self.engine = Engine(settings)
         self.clients = {"c": self.engine.add_client()}
@@ -393,6 +396,14 @@ class Playbook:
     def do_killed(self, _: str) -> None:
         self.record.store.release_leases(self.holder)
         self.start()
+
+    def do_works(self, _: str) -> None:
+        does = "has work" if self.engine.has_work_without(NO_CLIENT) else "has no work"
+        self.out.append(f"*  {does}")
+
+    def do_expires(self, _: str) -> None:
+        self.now += 1
+        self.apply_step(self.engine.abandon_turns(self.now), [])
 
     def do_left(self, name: str) -> None:
         self.now += 1

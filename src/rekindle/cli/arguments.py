@@ -66,6 +66,19 @@ def duration(text: str) -> int:
     return int(match[1]) * _HOURS[match[2].lower()] * 3_600_000_000
 
 
+def waiting_time(text: str) -> float:
+    """Parse a short duration such as `4h`; return seconds."""
+    from rekindle.configuration.keys import parse_wait
+
+    try:
+        return parse_wait(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"not a duration: {text!r}; use seconds, minutes, hours or days, such as 90s, 30min,"
+            " 4h or 2d"
+        ) from None
+
+
 def count(text: str) -> int:
     """Parse a number that is not negative."""
     if not text.isascii() or not text.isdigit() or len(text) > _MAX_COUNT_DIGITS:
@@ -119,6 +132,23 @@ def restore_dashes(parser: argparse.ArgumentParser, arguments: argparse.Namespac
             if action.type is not None:
                 parser.error(f"argument {action.option_strings[-1]}: invalid value: '--'")
             setattr(arguments, action.dest, "--")
+
+
+def with_optional_values(parser: argparse.ArgumentParser, argv: list[str]) -> list[str]:
+    """Return arguments in which options with an optional value have it after `=`.
+
+    Otherwise argparse would take the next word, the agent, for the value.
+    """
+    options, given = _options(parser), list(argv)
+    at = 0
+    while at < len(given) and given[at].startswith("-") and given[at] != "--":
+        option = options.get(given[at])
+        if option is not None and option.nargs == "?":
+            given[at] += f"={option.const}"
+        elif option is not None and option.nargs is None:
+            at += 1
+        at += 1
+    return given
 
 
 def has_option(parser: argparse.ArgumentParser, name: str) -> bool:

@@ -15,7 +15,14 @@ from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
-from rekindle.cli.arguments import CommandSpec, has_option, restore_dashes, split_command, usage_of
+from rekindle.cli.arguments import (
+    CommandSpec,
+    has_option,
+    restore_dashes,
+    split_command,
+    usage_of,
+    with_optional_values,
+)
 from rekindle.errors import (
     AgentNotStarted,
     IndexDamaged,
@@ -193,7 +200,7 @@ def _run(argv: list[str]) -> int:
 
         configuration = apply_configuration(name, parser)
         _check_encoding(parser, argv)
-    own, command = split_command(parser, argv)
+    own, command = split_command(parser, with_optional_values(parser, argv))
     if command is None:
         arguments = parser.parse_args(own)
     else:

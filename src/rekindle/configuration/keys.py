@@ -9,6 +9,10 @@ from typing import Any, NamedTuple, cast
 
 _MAX_SECONDS = 86_400
 _MIN_BUDGET = 1_000
+_MAX_DIGITS = 6
+_UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
+DEFAULT_WAIT = 4 * 3600.0
+"""The seconds that a turn waits for an answer without a client."""
 _URL_MARK = "://"
 _RELATIVE_URL = "sqlite:///"
 
@@ -81,6 +85,23 @@ def _seconds(value: Any) -> float:  # noqa: ANN401
     return float(value)
 
 
+def _wait(value: Any) -> float | None:  # noqa: ANN401
+    if isinstance(value, bool):
+        return DEFAULT_WAIT if value else None
+    return parse_wait(_text(value))
+
+
+def parse_wait(text: str) -> float:
+    """Parse a duration such as `4h`; return seconds. Raises ValueError."""
+    number = text.strip().rstrip("abcdefghijklmnopqrstuvwxyz")
+    unit = text.strip()[len(number) :]
+    digits = number.strip()
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS
+    if unit not in _UNITS or not is_number or int(digits) == 0:
+        raise ValueError
+    return float(digits) * _UNITS[unit]
+
+
 def _budget(value: Any) -> int:  # noqa: ANN401
     if not isinstance(value, int) or isinstance(value, bool) or value < _MIN_BUDGET:
         raise ValueError
@@ -131,6 +152,7 @@ def _variables(value: Any) -> dict[str, str]:  # noqa: ANN401
 BOOLEAN = ValueKind("`true` or `false`", _boolean)
 TEXT = ValueKind("a string", _text)
 SECONDS = ValueKind(f"a number of seconds from 0 to {_MAX_SECONDS}", _seconds)
+WAIT = ValueKind("`true`, `false`, or a duration such as `30min`, `4h` or `2d`", _wait)
 BUDGET = ValueKind(f"a number from {_MIN_BUDGET} on", _budget)
 PATH = ValueKind("an absolute path, or one that begins with `~`", _path)
 ADDRESS = ValueKind("an absolute path, a path that begins with `~`, or a URL", _address)
@@ -221,6 +243,15 @@ KEYS = (
         default=False,
         flag="--strict",
         help="whether to refuse messages that the specification forbids",
+    ),
+    ConfigurationKey(
+        name="run.detach",
+        kind=WAIT,
+        default=None,
+        default_text="end with the client",
+        flag="--detach",
+        help="whether turns continue after the client has left, and how long they then wait for an"
+        " answer",
     ),
     ConfigurationKey(
         name="run.log",

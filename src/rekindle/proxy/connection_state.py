@@ -50,7 +50,10 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     agent_name: str = ""
     """The name of the agent that runs first, among those."""
     outlives_clients: bool = False
-    """Whether the agent continues to run after its clients have left."""
+    """Whether turns continue after their clients have left.
+
+    The agent is then offered no files and terminals of a client.
+    """
     token: str = ""
     """Distinguishes the ids of the engine's own requests from those of other processes."""
 

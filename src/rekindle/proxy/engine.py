@@ -51,6 +51,7 @@ from rekindle.proxy.flow import (
 )
 from rekindle.proxy.flow_scheduler import FlowResult, FlowScheduler, RunningFlow
 from rekindle.proxy.handlers.attach import continue_session
+from rekindle.proxy.handlers.close import close_unattended
 from rekindle.proxy.handlers.forget import forget_all
 from rekindle.proxy.handlers.replay_cursor import send_position
 from rekindle.proxy.host_messages import HostMessages
@@ -110,8 +111,22 @@ class Engine:
         left = [it for it in conn.sessions.all() if not it.clients and not self._is_busy(it)]
         conn.queues.drop_client(peer)
         self._batches.drop(peer)
-        if left:
+        if conn.settings.outlives_clients and self.has_work_without(NO_CLIENT):
+            for live in left:
+                self._free_if_unattended(live)
+        elif left:
             self._scheduler.start(forget_all(conn, left), client, Raw(b"null"), None)
+        return self._finish()
+
+    def abandon_turns(self, at_us: int) -> Step:
+        """Cancel the turns that no client attends. Nothing but a client approves a request."""
+        self._begin(at_us)
+        self._journal.fast_path = None
+        for live in self._conn.sessions.all():
+            if self._conn.has_turn(live.id) and not live.is_open_without(NO_CLIENT):
+                self._permissions.cancel(live.id, NO_CLIENT)
+                line = notification(methods.CANCEL, {"sessionId": live.id})
+                self._client.forward(ClientConnection(peer=NO_CLIENT), line)
         return self._finish()
 
     def _detach(self, client: ClientConnection, live: LiveSession) -> list[bytes]:
@@ -222,6 +237,8 @@ class Engine:
         conn.agent_exited()
         outbox.respond_to_all(exited)
         self._scheduler.agent_exited()
+        for live in conn.sessions.all():
+            self._free_if_unattended(live)
         return self._finish()
 
     def lease_lost(self, session_id: str, holder: LeaseHolder, at_us: int) -> Step:
@@ -266,6 +283,13 @@ class Engine:
     def can_restart_agent(self) -> bool:
         """Whether an agent that has exited can be started again: it was ready once."""
         return self._conn.agent.was_ready
+
+    def has_work_without(self, client: Peer) -> bool:
+        """Return whether a session is busy, or is open at another client than this one."""
+        return any(
+            not live.is_closed and (self._is_busy(live) or live.is_open_without(client))
+            for live in self._conn.sessions.all()
+        )
 
     @property
     def is_waiting_for_agent(self) -> bool:
@@ -386,6 +410,14 @@ class Engine:
         for client in conn.audience(live):
             if client.wants_seq:
                 self._scheduler.start(send_position(session_id), client, Raw(b"null"), None)
+        self._free_if_unattended(live)
+
+    def _free_if_unattended(self, live: LiveSession) -> None:
+        """Free a session if its clients have left it, and the engine outlives them."""
+        is_in_use = live.is_closed or live.is_open_without(NO_CLIENT) or self._is_busy(live)
+        if self._conn.settings.outlives_clients and not is_in_use:
+            flow = close_unattended(self._conn, live)
+            self._scheduler.start(flow, ClientConnection(peer=NO_CLIENT), Raw(b"null"), live.id)
 
     # -- flows -----------------------------------------------------------------------------
 
@@ -431,6 +463,10 @@ class Engine:
         if live is not None:
             # The client that has just opened the session may be the one to ask.
             self._permissions.route(live)
+        if flow.client.peer not in self._conn.clients:
+            opened = self._conn.sessions.get(flow.session_id)
+            if opened is not None:
+                self._free_if_unattended(opened)
 
     def _receive_updates(self, lines: Iterable[bytes]) -> None:
         for line in lines:

@@ -546,6 +546,13 @@ class LiveSession(Struct):
     clients: dict[Peer, Attachment] = {}
     """The clients that have it open, in the order in which they came."""
 
+    def is_open_without(self, client: Peer) -> bool:
+        """Return whether other clients keep it open. Observers do not."""
+        return any(
+            peer != client and not attachment.is_observer
+            for peer, attachment in self.clients.items()
+        )
+
     def close(self) -> None:
         """Note that no client has it open any more. The agent, which cannot close, keeps it."""
         self.clients.clear()

@@ -183,6 +183,12 @@ class Driver:
         self.flush_in_background()
         return True
 
+    def abandon_turns(self) -> None:
+        """Cancel the turns that no client attends."""
+        with self._lock:
+            self._carry_out(self._engine.abandon_turns(self._now_us()))
+        self.flush_in_background()
+
     def clean_up(self) -> bool:
         """Remove some sessions that are deleted or unused for long; return whether none is left."""
         with self._lock:
@@ -212,6 +218,11 @@ class Driver:
     def is_waiting_for_agent(self) -> bool:
         """Whether the agent has to answer a request."""
         return self._engine.is_waiting_for_agent
+
+    def has_work_without(self, client: Peer) -> bool:
+        """Return whether a session is busy, or is open at another client than this one."""
+        with self._lock:
+            return self._engine.has_work_without(client)
 
     @property
     def seconds_until_tick(self) -> float | None:

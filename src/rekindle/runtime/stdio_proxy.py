@@ -7,14 +7,19 @@ request.
 The end: when the client closes its side, the agent's input is closed too, and after a grace time
 the agent is ended. Its remaining output is still forwarded, however slowly the client reads. Only a
 signal, or a client that is gone, ends this wait.
+
+With a detachment, a turn that is running then continues without the client, and so do sessions
+that other clients have open. The end comes when none of them is left.
 """
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
 from shutil import which
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rekindle.errors import EndlessLine, RekindleError
@@ -32,10 +37,27 @@ from rekindle.runtime.recorder import Recorder
 from rekindle.runtime.signals import ENDING, Signals
 from rekindle.runtime.transports.stdio import StdioTransport
 
+if TYPE_CHECKING:
+    from rekindle.process.detach import DetachedProcess
+    from rekindle.runtime.detachment import Detachment
+
 _EXIT_TIMEOUT_AFTER_CLOSE = 0.2
 _FIRST_MESSAGE_TIMEOUT = 1.0
 _MAX_WAIT = 1.0
 _POLL_SECONDS = 0.05
+
+
+class _End(Struct):
+    """The reasons to end."""
+
+    has_client_sent: bool = False
+    has_client_left: bool = False
+    signal: int | None = None
+    """The signal by which the client wants the end, if the host can detach itself."""
+    is_input_closed: bool = False
+    """Whether the agent has no more input, and must exit."""
+    must_end: bool = False
+    """Whether no peer is waited for any more."""
 
 
 class StdioProxy:
@@ -50,18 +72,17 @@ class StdioProxy:
         *,
         holder: LeaseHolder,
         variables_for: Callable[[tuple[str, ...]], Mapping[str, str]] = lambda _: {},
+        detachment: "Detachment | None" = None,
     ) -> None:
         self._log = log
+        self._detachment = detachment
         holder = replace(holder, agent_group=process.pid)
         self._variables_for = variables_for
         self._next_command: tuple[str, ...] | None = None
         """The command of another agent, which replaces the present one."""
         self._events: SimpleQueue[None] = SimpleQueue()
         """Wakes the main thread."""
-        self._has_client_sent = False
-        self._has_client_left = False
-        self._must_end = False
-        """Whether no peer is waited for any more."""
+        self._end = _End()
         self._client_transport = StdioTransport(self._client_is_gone)
         self._driver = Driver(
             engine,
@@ -84,16 +105,29 @@ class StdioProxy:
         signals.set_handler(self._handle_signal)
         self._agent.start(self._receive_from_agent, self._agent_event)
         start_thread(self._read_client)
+        if self._detachment is not None:
+            detached = self._detachment.process
+            start_thread(lambda: self._follow_child(detached))
+            start_thread(self._leave_scope)
         self._client_transport.writer.become_interruptible()
         self._server.listen()
         self._supervise(grace)
         self._server.stop_listening()
-        # Before the remaining output is written: a client that does not read may kill us meanwhile.
-        self._driver.detach_client(self._client)
-        self._drain_client()
+        if not self._is_detached:
+            # Before the remaining output is written: a client that does not read may kill us
+            # meanwhile.
+            self._driver.detach_client(self._client)
+            self._drain_client()
         self._server.finish()
         self._driver.close()
+        if self._detachment is not None:
+            self._detachment.finish()
         return self._agent.status[0]
+
+    @property
+    def _is_detached(self) -> bool:
+        """Whether it continues without the client on its standard streams."""
+        return self._detachment is not None and self._detachment.is_detached
 
     # -- the two directions ----------------------------------------------------------------
 
@@ -101,20 +135,19 @@ class StdioProxy:
         try:
             for lines, is_terminated in self._client_transport.read():
                 self._driver.receive(self._client, lines, is_terminated=is_terminated)
-                self._has_client_sent = True
+                self._end.has_client_sent = True
         except EndlessLine as error:
             self._log.report(f"the client sent {error}: Rekindle reads no more from it")
         finally:
-            with self._driver.exclusive():
-                self._has_client_left = True
-                self._agent.process.close_stdin()
-            self._events.put(None)
+            self._client_has_left()
 
     def _receive_from_agent(self, lines: bytes, is_terminated: bool) -> None:  # noqa: FBT001 - a callback
+        if self._detachment is not None:
+            self._detachment.note_progress()
         self._driver.receive(AGENT, lines, is_terminated=is_terminated)
 
     def _describe(self) -> dict[str, Any]:
-        return self._server.describe()
+        return {**self._server.describe(), "detached": self._is_detached}
 
     # -- the agent -------------------------------------------------------------------------
 
@@ -135,7 +168,7 @@ class StdioProxy:
         self._driver.attach_agent(self._agent.writer)
         self._driver.update_agent_group(process.pid)
         self._agent.start(self._receive_from_agent, self._agent_event)
-        if self._has_client_left:
+        if self._end.is_input_closed:
             process.close_stdin()
         return None
 
@@ -156,7 +189,7 @@ class StdioProxy:
 
     def _agent_event(self, agent: AgentConnection) -> None:
         with self._driver.exclusive():
-            if agent is self._agent and not self._has_client_left:
+            if agent is self._agent and not self._end.is_input_closed:
                 self._driver.agent_closed_output()
         self._events.put(None)
 
@@ -165,7 +198,7 @@ class StdioProxy:
         writer = self._client_transport.writer
 
         def is_busy() -> bool:
-            return (agent.is_receiving or writer.is_writing) and not self._must_end
+            return (agent.is_receiving or writer.is_writing) and not self._end.must_end
 
         if agent.drain(is_busy):
             self._log.note("ended processes that the agent had left running")
@@ -190,7 +223,8 @@ class StdioProxy:
                 self._bury(agent)
                 buried, deadline = agent, None
                 continue
-            is_ending = self._has_client_left or self._must_end
+            self._detach_or_end()
+            is_ending = self._end.is_input_closed or self._end.must_end
             if agent is buried and (is_ending or not self._driver.can_restart_agent):
                 self._wait_for_first_message()
                 return
@@ -202,11 +236,49 @@ class StdioProxy:
             if not is_clean:
                 is_clean = self._driver.clean_up()
 
+    def _detach_or_end(self) -> None:
+        """End the agent if the client has left and there is no work without it."""
+        if not self._end.has_client_left or self._end.is_input_closed:
+            return
+        detachment = self._detachment
+        if (
+            detachment is None
+            or self._end.must_end
+            or not self._driver.has_work_without(self._client)
+            or not (detachment.is_detached or detachment.is_allowed())
+        ):
+            self._end_input()
+            if self._end.signal is not None:
+                self._handle_signal(self._end.signal)
+            return
+        if not detachment.is_detached:
+            self._log.note("the client has left: the host continues without it")
+            self._driver.detach_client(self._client)
+            self._client_transport.writer.never_wait()
+            self._client_transport.writer.close()
+            detachment.begin()
+        if self._server.has_clients:
+            detachment.note_progress()
+        elif detachment.must_cancel():
+            self._log.note("no client came in time: the turns are cancelled")
+            self._driver.abandon_turns()
+        elif detachment.must_end:
+            self._end.must_end = True
+
+    def _end_input(self) -> None:
+        """Signal the end of input to the agent, which lets it exit."""
+        with self._driver.exclusive():
+            self._end.is_input_closed = True
+            self._agent.process.close_stdin()
+
     def _wait_for_first_message(self) -> None:
         """Give a client that has sent nothing yet the time to learn why its agent has ended."""
         deadline = Deadline(_FIRST_MESSAGE_TIMEOUT)
         while not (
-            self._has_client_sent or self._has_client_left or self._must_end or deadline.has_passed
+            self._end.has_client_sent
+            or self._end.has_client_left
+            or self._end.must_end
+            or deadline.has_passed
         ):
             time.sleep(_POLL_SECONDS)
 
@@ -245,26 +317,58 @@ class StdioProxy:
 
     # -- the end ---------------------------------------------------------------------------
 
+    def _follow_child(self, detached: "DetachedProcess") -> None:
+        """Follow the process that the client knows, which receives the client's signals."""
+        for number in detached.signals():
+            if number in ENDING:
+                self._end.signal = number
+                self._client_has_left()
+            else:
+                self._handle_signal(number)
+        self._client_has_left()
+
+    def _leave_scope(self) -> None:
+        """Leave the scope of the client, so that systemd does not end this process with it."""
+        from rekindle.process.scope import move_to_own_scope  # noqa: PLC0415 - after the start
+
+        pid = os.getpid()
+        problem = move_to_own_scope(f"rekindle-{pid}", (pid, self._agent.process.pid))
+        if problem is not None:
+            self._log.note(f"stays in the scope of the client: {problem}")
+
+    def _client_has_left(self) -> None:
+        if self._detachment is None:
+            self._end_input()
+        self._end.has_client_left = True
+        self._events.put(None)
+
     def _handle_signal(self, number: int) -> None:
         if not self._agent.has_exited:
             self._agent.process.signal(number)
         if number in ENDING:
-            self._must_end = True
+            self._end.must_end = True
             self._events.put(None)
 
     def _client_is_gone(self) -> None:
-        self._must_end = True
+        if self._detachment is not None:
+            self._client_has_left()
+            return
+        self._end.must_end = True
         self._events.put(None)
 
     def _is_client_gone_unseen(self, agent: AgentConnection) -> bool:
         """Return whether the client has left while a writer waits for a peer to read."""
         client = self._client_transport
         is_blocked = agent.writer.is_writing or client.writer.is_full
-        return is_blocked and client.has_hung_up()
+        if not is_blocked or self._end.has_client_left or not client.has_hung_up():
+            return False
+        if self._detachment is not None:
+            self._client_has_left()
+        return self._detachment is None
 
     def _drain_client(self) -> None:
         """Let the client read the remaining output, unless no peer is waited for."""
         writing = start_thread(self._client_transport.writer.finish)
-        while writing.is_alive() and not self._must_end:
+        while writing.is_alive() and not self._end.must_end:
             writing.join(_POLL_SECONDS)
         writing.join(_POLL_SECONDS)

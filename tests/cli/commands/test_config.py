@@ -58,6 +58,7 @@ def test_every_setting_is_printed_with_its_source(
         ["run.takeover", "false", "default"],
         ["run.agent_option", "false", "default"],
         ["run.strict", "false", "default"],
+        ["run.detach", "(end with the client)", "default"],
         ["run.log", "(no log)", "default"],
         ["run.grace", "2", "file"],
         ["agents.mine.command", "agent --api-key '***'", "file"],

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from prepared_sessions import cli, install
+from rekindle.cli.arguments import with_optional_values
 from rekindle.cli.commands import run
 from rekindle.proxy.connection_state import EngineSettings
 from rekindle.store.address import address_help
@@ -41,6 +42,33 @@ def test_handover_budget_is_the_default_of_the_engine() -> None:
     # The command cannot import it: that would delay the start of the agent.
     settings = EngineSettings(command=("agent",), version="9")
     assert parser().get_default("handover_budget") == BUDGET == settings.handover_budget
+
+
+@pytest.mark.parametrize(
+    ("words", "wait", "command"),
+    [
+        (["--detach", "agent"], 14_400.0, ["agent"]),
+        (["--detach=30min", "--grace", "2", "agent"], 1800.0, ["agent"]),
+        (["--log", "y", "--detach", "agent"], 14_400.0, ["agent"]),
+        (["--detach", "--", "agent"], 14_400.0, ["--", "agent"]),
+        (["agent", "--detach", "now"], None, ["agent", "--detach", "now"]),
+        (["--", "agent", "--detach"], None, ["--", "agent", "--detach"]),
+        (["--detach", "--no-detach", "agent"], None, ["agent"]),
+    ],
+)
+def test_detach_may_have_a_duration(
+    words: list[str], wait: float | None, command: list[str]
+) -> None:
+    arguments = parser().parse_args(with_optional_values(parser(), words))
+    assert (arguments.detach, arguments.command) == (wait, command)
+
+
+def test_the_file_may_detach(path: Path) -> None:
+    path.write_text("[run]\ndetach = '2h'")
+    assert parser().parse_args(["agent"]).detach == 7200.0
+    assert parser().parse_args(["--no-detach", "agent"]).detach is None
+    path.write_text("[run]\ndetach = true")
+    assert parser().parse_args(["agent"]).detach == 14_400.0
 
 
 def test_flags_win_over_the_file_and_the_file_over_defaults(path: Path) -> None:

@@ -1,7 +1,8 @@
 """List the processes that run agents now, and the sessions and clients of each.
 
 The process is the host of its sessions: other editors and terminals use them
-through it. A host that does not answer was stopped, or is overloaded.
+through it. A host that does not answer was stopped, or is overloaded. A
+detached one finishes turns whose editor has left.
 
 example:
   rekindle hosts
@@ -65,7 +66,7 @@ def _row(host: Host) -> tuple[str, ...]:
         str(status.get("pid")),
         one_line(str(name)),
         count,
-        str(clients),
+        f"{clients} (detached)" if status.get("detached") else str(clients),
         _uptime(as_str(status.get("startedAt"))),
         f"{int(status.get('memory') or 0) / 1e6:.0f} MB",
         one_line(as_str(status.get("version")) or ""),

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rekindle.cli.arguments import add_agent, agent_words, budget, seconds
+from rekindle.cli.arguments import add_agent, agent_words, budget, seconds, waiting_time
 from rekindle.configuration.location import existing_configuration_path
-from rekindle.errors import AgentNotStarted, UsageError
+from rekindle.errors import AgentNotStarted, RekindleError, UsageError
 from rekindle.process.group import NOT_FOUND
 from rekindle.runtime.agent_process import AgentProcess
 from rekindle.runtime.log import Log
@@ -34,6 +34,8 @@ from rekindle.store.address import (
 
 if TYPE_CHECKING:
     from rekindle.configuration.file import Configuration
+    from rekindle.process.detach import DetachedProcess
+    from rekindle.runtime.detachment import Detachment
 
 DEFAULTS = {
     "handover": True,
@@ -43,9 +45,12 @@ DEFAULTS = {
     "strict": False,
     "log": None,
     "grace": 5.0,
+    "detach": None,
 }
 """As in `rekindle.configuration.keys`, which is imported only if there is a configuration file."""
 _GRACE = 5.0
+_WAIT_TEXT = "4h"
+_FAILURE, _USAGE = 1, 2
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -82,6 +87,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="the time that the agent has to exit after the client has left (default: %(default)g)",
     )
+    parser.add_argument(
+        "--detach",
+        nargs="?",
+        const=_WAIT_TEXT,
+        type=waiting_time,
+        metavar="DURATION",
+        help="let turns continue after the client has left; they wait at most this long for an"
+        f" answer (default: {_WAIT_TEXT})",
+    )
+    parser.add_argument(
+        "--no-detach",
+        dest="detach",
+        action="store_const",
+        const=None,
+        help="end with the client (the default)",
+    )
     # Other commands pass the name of an agent whose command they have looked up.
     parser.add_argument("--agent", metavar="NAME", help=argparse.SUPPRESS)
     add_agent(parser, "a name from `rekindle agents`, or a command")
@@ -103,6 +124,42 @@ def main(arguments: argparse.Namespace) -> int:
             "no agent given: name one, as in `rekindle run claude`; `rekindle agents` lists them"
         )
     requested = requested_address(arguments.store)
+    detached = None if arguments.detach is None else _detach()
+    try:
+        code = _run(words, arguments, requested, detached, is_command=is_command)
+    except RekindleError as error:
+        if detached is not None:
+            detached.exit_code = _exit_code(error)
+        raise
+    if detached is not None:
+        detached.exit_code = code
+    return code
+
+
+def _exit_code(error: RekindleError) -> int:
+    """Return the exit code of an error, which `rekindle.cli.main` prints."""
+    if isinstance(error, AgentNotStarted):
+        return error.exit_code
+    return _USAGE if isinstance(error, UsageError) else _FAILURE
+
+
+def _detach() -> "DetachedProcess":
+    """Continue in a process that the client does not end. Raises UsageError."""
+    if os.isatty(0):
+        raise UsageError("--detach needs a client on standard input, which is a terminal now")
+    from rekindle.process.detach import detach
+
+    return detach()
+
+
+def _run(
+    words: tuple[str, ...],
+    arguments: argparse.Namespace,
+    requested: StoreAddress | None,
+    detached: "DetachedProcess | None",
+    *,
+    is_command: bool,
+) -> int:
     signals = Signals()
     with _open_log(arguments) as log:
         _report_problems(arguments.configuration, log)
@@ -144,6 +201,7 @@ def main(arguments: argparse.Namespace) -> int:
                 may_hand_over=arguments.handover,
                 handover_budget=arguments.handover_budget,
                 may_take_over=arguments.takeover,
+                outlives_clients=detached is not None,
                 token=os.urandom(4).hex(),
             )
             token = os.urandom(16).hex()
@@ -154,6 +212,9 @@ def main(arguments: argparse.Namespace) -> int:
                 socket=str(socket_path(address, token)),
                 version=__version__,
             )
+            detachment = None
+            if detached is not None:
+                detachment = _detachment(detached, arguments, address, holder.socket)
             proxy = StdioProxy(
                 agent,
                 Engine(settings),
@@ -161,11 +222,29 @@ def main(arguments: argparse.Namespace) -> int:
                 log,
                 holder=holder,
                 variables_for=lambda command: _variables_for(command, log),
+                detachment=detachment,
             )
             return proxy.run(signals, grace=arguments.grace)
         except BaseException:
             agent.end(_GRACE)
             raise
+
+
+def _detachment(
+    detached: "DetachedProcess",
+    arguments: argparse.Namespace,
+    address: StoreAddress,
+    socket: str,
+) -> "Detachment":
+    from rekindle.runtime.detachment import Detachment
+
+    def count() -> int:
+        from rekindle.runtime.host_requests import hosts_of
+
+        return sum(bool((it.status or {}).get("detached")) for it in hosts_of(address))
+
+    log_path = Path(socket).with_suffix(".log")
+    return Detachment(detached, wait=arguments.detach, log_path=log_path, count=count)
 
 
 def _start(

@@ -36,13 +36,23 @@ def close(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Cancel the turn, have the agent free the session, and keep the record of a used one."""
     session_id = read_session_id(methods.CLOSE, request.params)
     live = conn.opened_by(request.client, session_id)
-    if live is not None and _goes_on_without(live, request.client):
+    if live is not None and _goes_on_without(conn, live, request.client):
         yield DetachClient(live)
     elif live is not None:
-        yield from close_session(conn, live)
-        if not (yield from forget_if_unused(conn, live)):
-            yield ReleaseLease(live.id)
+        yield from _free(conn, live)
     return {}
+
+
+def close_unattended(conn: ConnectionState, live: LiveSession) -> Flow:
+    """Free a session that all clients have left. No client waits for the result."""
+    yield from _free(conn, live)
+    return None
+
+
+def _free(conn: ConnectionState, live: LiveSession) -> SubFlow:
+    yield from close_session(conn, live)
+    if not (yield from forget_if_unused(conn, live)):
+        yield ReleaseLease(live.id)
 
 
 def delete(conn: ConnectionState, request: ClientRequest) -> Flow:
@@ -52,7 +62,7 @@ def delete(conn: ConnectionState, request: ClientRequest) -> Flow:
     session: Session | None = yield GetSession(session_id)
     live = conn.sessions.get_open(session_id)
     if live is not None:
-        if other_clients(live, request.client):
+        if live.is_open_without(request.client.peer):
             raise Refusal(
                 INVALID_REQUEST,
                 "other clients have this session open: close it there, then delete it",
@@ -72,20 +82,20 @@ def delete(conn: ConnectionState, request: ClientRequest) -> Flow:
     return {}
 
 
-def other_clients(live: LiveSession, client: ClientConnection) -> bool:
-    """Return whether other clients keep a session open. Observers do not."""
-    return any(
-        peer != client.peer and not attachment.is_observer
-        for peer, attachment in live.clients.items()
-    )
-
-
-def _goes_on_without(live: LiveSession, client: ClientConnection) -> bool:
+def _goes_on_without(conn: ConnectionState, live: LiveSession, client: ClientConnection) -> bool:
     """Return whether a session stays open when a client closes it.
 
-    An observer never closes it, and other clients keep it open.
+    An observer never closes it, and other clients keep it open. The specification wants a close to
+    cancel the turn. Editors close the sessions of a view that the user closes, so the turn goes on
+    if the user wants turns to outlive their client.
     """
-    return live.clients[client.peer].is_observer or other_clients(live, client)
+    settings = conn.settings
+    has_lasting_turn = settings.outlives_clients and not settings.is_strict
+    return (
+        live.clients[client.peer].is_observer
+        or live.is_open_without(client.peer)
+        or (has_lasting_turn and conn.has_turn(live.id))
+    )
 
 
 def _is_another_agents(conn: ConnectionState, session: Session | None) -> bool:

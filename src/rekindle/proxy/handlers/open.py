@@ -35,7 +35,6 @@ from rekindle.proxy.flow import (
 from rekindle.proxy.handlers.adopt import adopt
 from rekindle.proxy.handlers.agent_start import ensure_agent
 from rekindle.proxy.handlers.attach import attach
-from rekindle.proxy.handlers.close import other_clients
 from rekindle.proxy.handlers.replay_cursor import refusing_bad_cursors
 from rekindle.proxy.handlers.restore import Restored, RestoreResult, acquire_lease, restore
 from rekindle.proxy.host_connections import position
@@ -328,7 +327,7 @@ def _restore_or_reuse(
         return (yield from _join(conn, request, live, opened))
     if live is None:
         live = conn.bind(session.id, UNKNOWN_TO_AGENT)
-    elif other_clients(live, client):
+    elif live.is_open_without(client.peer):
         opened = live.setup
     conn.attach(client.peer, live, read_attachment(request.params))
     return (yield from restore(conn, session, opened, is_load=is_load))

@@ -44,7 +44,7 @@ from rekindle.proxy.flow import (
     SubFlow,
     WriteChanges,
 )
-from rekindle.proxy.handlers.close import close_session, other_clients
+from rekindle.proxy.handlers.close import close_session
 from rekindle.proxy.handlers.list import AgentList, ask_agent, listed_by_agent
 from rekindle.proxy.handlers.open import check_has_folder, session_state
 from rekindle.proxy.handlers.placeholders import placeholder_changes
@@ -102,7 +102,7 @@ def _set_archived(conn: ConnectionState, request: ClientRequest, *, is_archived:
         return {}
     yield WriteChanges([marked])
     if is_archived and known.live is not None and not known.live.is_closed:
-        if other_clients(known.live, request.client):
+        if known.live.is_open_without(request.client.peer):
             yield DetachClient(known.live)
             return {}
         yield from close_session(conn, known.live)
