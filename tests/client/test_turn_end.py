@@ -118,6 +118,32 @@ async def test_exit_of_the_agent_ends_the_turn_with_the_error() -> None:
     assert ended == TurnEnded(stop_reason=None, error=error)
 
 
+async def test_prompt_is_accepted_by_the_response_of_version_2_and_the_update_of_version_1() -> (
+    None
+):
+    for protocol in (1, 2):
+        agent = Agent(protocol)
+        turn = agent.session.prompt("Hello")
+        accepted = asyncio.ensure_future(turn.accepted())
+        await asyncio.sleep(0)
+        assert not accepted.done()
+        if protocol == 1:
+            agent.update("agent_message_chunk", content={"type": "text", "text": "Hi"})
+        else:
+            agent.respond({"messageId": "u"})
+        await accepted
+        assert not turn.is_over
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+async def test_refused_prompt_is_not_accepted(protocol: int) -> None:
+    agent = Agent(protocol)
+    turn = agent.session.prompt("Hello")
+    agent.refuse(-32603)
+    with pytest.raises(AgentRefused):
+        await turn.accepted()
+
+
 async def test_reader_that_comes_late_still_receives_the_last_event() -> None:
     agent = Agent(1)
     turn = agent.session.prompt("Hello")

@@ -278,6 +278,8 @@ class SessionChannel:
             reason = as_str(response.result.get("stopReason")) or "end_turn"
             self._end_turn(reason, None, response.result.get("usage"))
         else:
+            if self._stream is not None:
+                self._stream.accepted.set()
             self._end_if(self._end_detector.accept())
 
     def _end_if(self, idle_state: Json | None) -> None:

@@ -63,6 +63,7 @@ class TurnStream:
         self.stop_reason: str | None = None
         self.error: BaseException | None = None
         self.is_cancelled = False
+        self.accepted = asyncio.Event()
         self.ended = asyncio.Event()
         self.events: _Feed[Event] = _Feed(join_chunks)
         self._updates: list[_Feed[Json]] = []
@@ -82,6 +83,7 @@ class TurnStream:
 
     def add_update(self, update: Json) -> None:
         """Add an update, as the agent sent it, for the readers of updates."""
+        self.accepted.set()
         for feed in self._updates:
             feed.put(update)
 
@@ -101,6 +103,7 @@ class TurnStream:
         self.events.put(TurnEnded(stop_reason=stop_reason, usage=usage, error=self.error))
         for feed in (self.events, *self._updates):
             feed.end(self.error)
+        self.accepted.set()
         self.ended.set()
 
     # -- for the turn -------------------------------------------------------------------
@@ -191,6 +194,16 @@ class Turn:
         if not self.is_over and not self._stream.is_cancelled:
             self._stream.is_cancelled = True
             self._cancel()
+
+    async def accepted(self) -> None:
+        """Wait until the agent has accepted the prompt.
+
+        In version 2 the agent reports this; in version 1 its first update shows it. Raises the
+        error of the turn, if any.
+        """
+        await self._stream.accepted.wait()
+        if self._stream.error is not None:
+            raise self._stream.error
 
     def updates(self) -> AsyncIterator[Json]:
         """Return the updates from now on, as the agent sends them in its version."""

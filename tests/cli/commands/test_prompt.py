@@ -347,6 +347,26 @@ def test_second_ctrl_c_leaves_if_the_agent_does_not_stop(
     assert not any(is_running(pid) for pid in children)
 
 
+def test_detached_turn_continues_without_the_command(store: Path, session: str) -> None:
+    done = cli("prompt", "--store", store, "--detach", session, "slow")
+    assert (done.returncode, done.stdout) == (0, f"{session}\n")
+    (host,) = json.loads(cli("hosts", "--store", store, "--json").stdout)
+    (hosted,) = host["sessions"]
+    assert (hosted["sessionId"], hosted["state"]) == (session, "running")
+    assert hosted["clients"] == []
+    stopped = cli("stop", "--store", store, session)
+    assert stopped.returncode == 0, stopped.stderr
+    shown = cli("show", "--store", store, session).stdout
+    assert shown.endswith("I am waiting until you cancel.\n(cancelled)\n")
+
+
+@pytest.mark.parametrize("option", ["--yes", "--json"])
+def test_detached_prompt_answers_and_prints_nothing(store: Path, session: str, option: str) -> None:
+    done = cli("prompt", "--store", store, "--detach", option, session, "Hello")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "leave out --yes and --json" in done.stderr
+
+
 def test_closed_pipe_is_not_an_error(store: Path, session: str) -> None:
     with _start_slow_turn(store, session, "count to 1000000", "1 2") as process:
         assert process.stdout

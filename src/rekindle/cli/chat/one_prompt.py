@@ -82,6 +82,25 @@ class PromptRun:
             except asyncio.CancelledError:
                 return EXIT_CODE
 
+    async def start(self, prompt: str) -> int:
+        """Send the prompt, and leave the turn to its host; return the exit code.
+
+        Print the id of the session. Raises ClientError.
+        """
+        with self._interrupts.handled(), self._printer.working():
+            try:
+                async with self._target.connect(self._report_notice, detach=True) as agent:
+                    session = await self._target.open(agent)
+                    turn = session.prompt(prompt)
+                    with self._interrupts.cancelling(turn):
+                        await turn.accepted()
+            except AgentRefused as error:
+                raise ClientError(f"the prompt failed: {error.reason}") from error
+            except asyncio.CancelledError:
+                return EXIT_CODE
+        print(one_line(session.id))
+        return EXIT_CODE if self._interrupts.count else 0
+
     async def _run_turn(self, session: ClientSession, prompt: str) -> int:
         turn = session.prompt(prompt)
         try:

@@ -64,19 +64,25 @@ class ChatTarget(Struct, frozen=True, kw_only=True):
     takeover: bool = False
 
     @asynccontextmanager
-    async def connect(self, report: ReportNotice) -> AsyncGenerator[Agent, None]:
+    async def connect(
+        self, report: ReportNotice, *, detach: bool = False
+    ) -> AsyncGenerator[Agent, None]:
         """Start the agent behind Rekindle, and end it on leaving.
 
+        With `detach`, a turn that is running then continues.
         The reader of a turn must answer its permission requests. Raises AgentNotStarted,
         ClientError.
         """
         takeover = ("--takeover",) if self.takeover else ()
         # The name decides which variables of the configuration file the agent gets.
         name = () if self.agent.name is None else ("--agent", self.agent.name)
+        # Only version 2 reports that a prompt was accepted.
+        protocol = 2 if detach else 1
         connecting = connect(
             self.agent.command,
             store=self.store.as_option,
-            options=(*takeover, *name),
+            options=(*takeover, *name, *(("--detach",) if detach else ())),
+            protocol=protocol,
             on_permission=None,
             on_notice=lambda notice: report(one_line(notice)),
             grace=_GRACE,

@@ -18,6 +18,7 @@ example:
   rekindle prompt --new "Explain this project." -- claude
   rekindle prompt --last "Now write the tests."
   git diff | rekindle prompt --last "Review this:" > review.md
+  rekindle prompt --detach --last "Run all tests, and fix what fails."
 """
 
 import argparse
@@ -60,11 +61,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_folder(parser)
     parser.add_argument("-y", "--yes", action="store_true", help="allow what the agent asks for")
     parser.add_argument("--json", action="store_true", help="print the whole turn as JSON")
+    parser.add_argument(
+        "--detach",
+        action="store_true",
+        help="start the turn, print the session's id, and return: the turn continues",
+    )
     add_takeover(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Send the prompt and print the answer; return the exit code for its stop reason."""
+    if arguments.detach and (arguments.yes or arguments.json):
+        raise UsageError("--detach does not wait for the turn: leave out --yes and --json")
     if arguments.new:
         prompt, target = _new_session(arguments)
     else:
@@ -72,6 +80,8 @@ def main(arguments: argparse.Namespace) -> int:
     from rekindle.cli.chat.one_prompt import PromptRun, answer_printer
 
     run = PromptRun(target, answer_printer(arguments), allows_all=arguments.yes)
+    if arguments.detach:
+        return asyncio.run(run.start(prompt))
     return asyncio.run(run.run(prompt))
 
 
