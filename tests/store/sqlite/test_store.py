@@ -81,6 +81,33 @@ def test_a_newer_store_is_refused_and_left_untouched(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("schema", [1, len(MIGRATIONS) - 1])
+def test_a_breaking_upgrade_waits_for_running_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: int
+) -> None:
+    path = tmp_path / "s.db"
+    with closing(apsw.Connection(str(path))) as db:
+        for migration in MIGRATIONS[:schema]:
+            db.execute(migration)
+        db.pragma("application_id", APPLICATION_ID)
+        db.pragma("user_version", schema)
+        db.execute(
+            "insert into session (id, agent_session_id, created_us, updated_us)"
+            " values ('s', 's', 1, 1)"
+        )
+        db.execute("insert into lease (session, token, pid, host) values (1, 'old', 12345678, 'h')")
+    live = tmp_path / "s.db.live" / "old"
+    live.parent.mkdir()
+    monkeypatch.setattr("rekindle.store.sqlite.schema.BREAKING", {len(MIGRATIONS)})
+    with closing(FileLock(live)) as lock:
+        lock.acquire(0)
+        with pytest.raises(StoreUnavailable, match="process 12345678 on h runs an earlier version"):
+            SqliteStore(path)
+    live.unlink()
+    with SqliteStore(path) as store:
+        assert [it.id for it in store.sessions(Page(with_unopened=True))] == ["s"]
+
+
 def test_an_upgrade_while_open_raises_store_too_new(
     tmp_path: Path,
 ) -> None:

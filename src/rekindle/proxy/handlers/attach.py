@@ -83,6 +83,8 @@ def _connect(conn: ConnectionState, client: ClientConnection, leased: LeasedElse
     connection = conn.hosts.to_host(leased.holder, client.peer)
     if connection is not None:
         return connection
+    if not leased.holder.socket:
+        raise leased.because("it runs an earlier version of Rekindle")
     connection = yield from open_connection(conn, client.peer, leased.holder)
     if connection is None:
         raise leased

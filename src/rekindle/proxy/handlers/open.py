@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import INVALID_PARAMS, update_line
 from rekindle.jsonvalue import Json, as_array, as_object, as_str, decode_object, encode
-from rekindle.model import UNKNOWN_TO_AGENT, Session
+from rekindle.model import UNKNOWN_TO_AGENT, LeaseHolder, Session
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
     AcquireLease,
@@ -21,6 +21,7 @@ from rekindle.proxy.flow import (
     Flow,
     FlushHeld,
     ForwardRequest,
+    GetLeaseHolder,
     GetSession,
     LoadTranscript,
     LookupIds,
@@ -99,6 +100,8 @@ def new(conn: ConnectionState, request: ClientRequest) -> Flow:
 def load(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Restore a session and replay it whole, then respond."""
     client = request.client
+    if (yield from _is_watched_without_host(conn, request)):
+        return (yield from _replay_record(conn, request))
     try:
         opened: _OpenedSession = yield from _open(conn, request)
     except LeasedElsewhere as leased:
@@ -120,6 +123,8 @@ def load(conn: ConnectionState, request: ClientRequest) -> Flow:
 
 def resume(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Restore a session without a replay, for a version 1 client."""
+    if (yield from _is_watched_without_host(conn, request)):
+        return (yield from _replay_record(conn, request))
     try:
         opened: _OpenedSession = yield from _open(conn, request)
     except LeasedElsewhere as leased:
@@ -136,6 +141,8 @@ def resume_v2(conn: ConnectionState, request: ClientRequest) -> Flow:
     if cursor is not None:
         with refusing_bad_cursors():
             check_cursor(cursor)
+    if (yield from _is_watched_without_host(conn, request)):
+        return (yield from _replay_record(conn, request))
     before = _UseBefore.of(conn, client, as_str(params.get("sessionId")))
     try:
         opened: _OpenedSession = yield from _open(conn, request)
@@ -198,6 +205,54 @@ def _announce_subagents(conn: ConnectionState, client: ClientConnection, session
     is_v2 = client.protocol > 1 and not conn.translates_for(client)
     for line in conn.subagents.announcements(session_id, with_states=is_v2):
         conn.queues.hold(session_id, line)
+
+
+# -- watching ---------------------------------------------------------------------------------
+
+
+def _is_watched_without_host(conn: ConnectionState, request: ClientRequest) -> SubFlow:
+    """Return whether an observer opens a session that no process uses.
+
+    It receives the record. No agent restores the session for it, and no lease is acquired.
+    """
+    if not read_attachment(request.params).is_observer:
+        return False
+    session_id = read_session_id(request.method, request.params)
+    live = conn.sessions.get_open(session_id)
+    if live is not None and not live.memory.is_missing:
+        return False
+    holder: LeaseHolder | None = yield GetLeaseHolder(session_id)
+    return holder is None
+
+
+def _replay_record(conn: ConnectionState, request: ClientRequest) -> SubFlow:
+    """Replay a session from the store; return the result of the request."""
+    params, client = request.params, request.client
+    session_id = str(params["sessionId"])
+    session: Session | None = yield GetSession(session_id)
+    if session is None:
+        raise unknown_session(session_id)
+    if session.deleted_us is not None:
+        raise deleted_session(session_id)
+    transcript: Transcript = yield LoadTranscript(session_id)
+    ours: Json = {"restored": Restored.RECORD.value}
+    if client.protocol == 1:
+        turns = transcript.turns
+        with_booleans = client.takes_booleans or conn.agent.capabilities.protocol == 1
+        updates = replay_v1(transcript, title=session.title, with_booleans=with_booleans)
+        wants_replay = request.method == methods.LOAD
+    else:
+        with refusing_bad_cursors():
+            turns = select_turns(params.get("replayFrom") or {"type": "start"}, transcript)
+        updates = replay_v2(turns, transcript, title=session.title, is_running=False)
+        wants_replay = params.get("replayFrom") is not None
+        ours["seq"] = transcript.last_seq + 1
+    if wants_replay:
+        yield SendToClient(_replay_lines(conn, client, session_id, updates, turns))
+    if client.protocol > 1:
+        state = {"sessionUpdate": "state_update", "state": "idle"}
+        yield SendToClient([update_line(session_id, state)])
+    return {"_meta": {"rekindle": ours}}
 
 
 # -- opening ----------------------------------------------------------------------------------

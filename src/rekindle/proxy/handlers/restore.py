@@ -90,6 +90,8 @@ class Restored(StrEnum):
     LIVE = "live"
     NATIVE = "native"
     HANDOVER = "handover"
+    RECORD = "record"
+    """Not at all: an observer has received the record, and no agent knows the session."""
 
 
 class RestoreResult(Struct, frozen=True):

@@ -21,12 +21,19 @@ from rekindle.errors import (
     StoreUnavailable,
 )
 from rekindle.store.sqlite.filelock import StoreLock, is_marked
-from rekindle.store.sqlite.files import awaiting_recovery, lock_path, make_private_file
+from rekindle.store.sqlite.files import (
+    awaiting_recovery,
+    live_folder,
+    lock_path,
+    make_private_file,
+)
+from rekindle.store.sqlite.leases import live_holder
 from rekindle.store.sqlite.schema import (
     APPLICATION_ID,
     MIGRATIONS,
     Database,
     migrate,
+    needs_breaking_migration,
     schema_of,
     schema_version,
     tables_in,
@@ -307,6 +314,7 @@ def _upgrade(db: Database, path: Path, timeout: float) -> None:
         try:
             # Another process may have been faster, and may be newer.
             _check(db, path)
+            _check_hosts(db, path)
             _migrate(db, path)
             db.execute("commit")
         except BaseException:
@@ -315,6 +323,19 @@ def _upgrade(db: Database, path: Path, timeout: float) -> None:
             raise
     finally:
         lock.close()
+
+
+def _check_hosts(db: Database, path: Path) -> None:
+    """Raise StoreUnavailable if a running process could not use the store after the migration."""
+    if not needs_breaking_migration(db):
+        return
+    holder = live_holder(db, live_folder(path))
+    if holder is not None:
+        raise StoreUnavailable(
+            f"the store {path} must be upgraded, and process {holder.pid} on {holder.machine} runs"
+            " an earlier version of Rekindle, which cannot use it then; end that process, or wait"
+            " until it has ended"
+        )
 
 
 def _migrate(db: Database, path: Path) -> None:

@@ -314,6 +314,15 @@ def is_alive(folder: Path, holder: LeaseHolder) -> bool:
         return True
 
 
+def live_holder(db: Any, folder: Path) -> LeaseHolder | None:  # noqa: ANN401 - an apsw connection
+    """Return a live process that has or had a lease, in a store of any schema; None without one."""
+    if not db.execute("select 1 from sqlite_schema where name = 'lease'").fetchone():
+        return None
+    held = db.execute("select distinct token, pid, host from lease")
+    holders = [LeaseHolder(token=token, pid=pid, machine=host) for token, pid, host in held]
+    return next((it for it in holders if is_alive(folder, it)), None)
+
+
 def _process_exists(pid: int) -> bool:
     if pid <= 0:
         return False

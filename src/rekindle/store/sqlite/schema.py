@@ -172,6 +172,12 @@ MIGRATIONS = (
 )
 
 
+BREAKING: frozenset[int] = frozenset()
+"""The schema versions that running processes of earlier releases cannot use.
+
+All others only add to the tables. A store is upgraded to one of these when no such process runs.
+"""
+
 _SEQ_BITS = 32
 REVISION_BITS = 20
 
@@ -224,6 +230,11 @@ def schema_of(tables: Tables) -> int | None:
 def schema_version(db: Database) -> int:
     """Return how many migrations a database has had."""
     return int(db.pragma("user_version"))
+
+
+def needs_breaking_migration(db: Database) -> bool:
+    """Return whether running processes of earlier releases cannot use the migrated database."""
+    return any(schema_version(db) < schema <= len(MIGRATIONS) for schema in BREAKING)
 
 
 def migrate(db: Database) -> None:
