@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 from hypothesis import settings, strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from shared_session import SharedSession
 
+from rekindle.proxy.peers import NO_CLIENT
 from selection import some
 
 Json = dict[str, Any]
@@ -22,10 +23,12 @@ class SeveralClients(RuleBasedStateMachine):
     """Rules for clients and a version 1 agent."""
 
     agent = 1
+    is_lasting = False
+    """Whether turns continue after their clients have left."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.session = SharedSession(self.agent)
+        self.session = SharedSession(self.agent, is_lasting=self.is_lasting)
 
     def chosen(self, number: int, *, attached: bool = True, acting: bool = False) -> str | None:
         """Return the name of a client, if there is any such client."""
@@ -77,10 +80,11 @@ class SeveralClients(RuleBasedStateMachine):
         models = [it for it in self.session.models.values() if it.is_attached]
         acting = [it for it in models if not it.is_observer]
         chosen = models[number % len(models)] if models else None
-        if chosen is not None and (chosen.is_observer or len(acting) > 1):
+        stays_open = len(acting) > 1 or (self.is_lasting and self.session.has_turn)
+        if chosen is not None and (chosen.is_observer or stays_open):
             self.session.from_client(chosen.name, "session/close")
 
-    @precondition(lambda self: len(self.session.models) > 1)
+    @precondition(lambda self: len(self.session.models) > (0 if self.is_lasting else 1))
     @rule(number=NUMBERS)
     def leave(self, number: int) -> None:
         names = list(self.session.models)
@@ -136,7 +140,44 @@ class SeveralClientsOfVersion2Agent(SeveralClients):
         self.session.acknowledge()
 
 
-@pytest.mark.parametrize("machine", [SeveralClients, SeveralClientsOfVersion2Agent])
+class LastingTurns(SeveralClients):
+    """Rules for a host that outlives its clients."""
+
+    is_lasting = True
+
+    def teardown(self) -> None:
+        """End the turn: a session without clients has no work then."""
+        while self.session.has_turn:
+            self.end_turn("end_turn")
+            self.session.open_or_close()
+        super().teardown()
+        for name in list(self.session.models):
+            self.session.leave(name)
+            self.session.open_or_close()
+        # Flows that a client has left end by themselves.
+        for _ in range(20):
+            self.session.do_wait("60")
+            self.session.open_or_close()
+        assert not self.session.engine.has_work_without(NO_CLIENT)
+
+    @invariant()
+    def open_or_close(self) -> None:
+        self.session.open_or_close()
+
+
+class LastingTurnsOfVersion2Agent(LastingTurns, SeveralClientsOfVersion2Agent):
+    """Rules for a host of a version 2 agent that outlives its clients."""
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        SeveralClients,
+        SeveralClientsOfVersion2Agent,
+        LastingTurns,
+        LastingTurnsOfVersion2Agent,
+    ],
+)
 def test_every_client_sees_what_the_record_has(machine: type[SeveralClients]) -> None:
     machine.TestCase.settings = settings(
         max_examples=some(300), stateful_step_count=40, deadline=None

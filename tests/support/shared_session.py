@@ -60,7 +60,9 @@ class ClientModel:
             assert method is None, message
             method = self.requests.pop(message["id"])
             if method in {"session/load", "session/resume"} and "result" in message:
-                self.is_attached = True
+                # An observer of a session that no process uses receives only the record.
+                ours = message["result"].get("_meta", {}).get("rekindle", {})
+                self.is_attached = ours.get("restored") != "record"
             elif method == "session/close":
                 self.is_attached = False
                 self.questions.clear()
@@ -71,8 +73,10 @@ class SharedSession(Playbook):
 
     is_ready = False
 
-    def __init__(self, agent: int) -> None:
+    def __init__(self, agent: int, *, is_lasting: bool = False) -> None:
         super().__init__()
+        if is_lasting:
+            self.do_with("lasting")
         # Ids made from the time must differ from ids made from seqs.
         self.now = 1_700_000_000_000_000
         self.models: dict[str, ClientModel] = {}
@@ -85,6 +89,8 @@ class SharedSession(Playbook):
         self.calls: list[str] = []
         """The tool calls that have not ended."""
         self.is_working = False
+        self.opened_or_closed: list[object] = []
+        """The requests to open or close the session that the agent has not answered, by id."""
         self.count = 0
         self.do_speaks(f"{agent} {agent}")
         self.do_agent("Fake")
@@ -107,6 +113,8 @@ class SharedSession(Playbook):
             blocks = message["params"]["prompt"]
             self.prompts.append((message["id"], blocks))
             self.show_own_prompt(blocks)
+        elif message.get("method") in {"session/close", "session/resume"}:
+            self.opened_or_closed.append(message["id"])
         elif "method" not in message and message["id"] in self.unanswered:
             self.unanswered.discard(message["id"])
             outcome = message.get("result", {}).get("outcome", {})
@@ -209,6 +217,12 @@ class SharedSession(Playbook):
         message = {"id": question, "method": "session/request_permission", "params": params}
         self.receive(AGENT, [json.dumps(message)])
 
+    def open_or_close(self) -> None:
+        """Let the agent open or close the session, as the engine has asked it to."""
+        while self.opened_or_closed:
+            answer = {"id": self.opened_or_closed.pop(0), "result": {}}
+            self.receive(AGENT, [json.dumps(answer)])
+
     def acknowledge(self) -> None:
         """Let a version 2 agent accept the prompts that it has received."""
         prompts, self.prompts = self.prompts, []
@@ -252,5 +266,6 @@ class SharedSession(Playbook):
             self.come(model.version)
             fresh = f"c{self.count + 1}"
             self.open(fresh, {"role": "observer"})
+            self.open_or_close()
             assert self.models[fresh].view.shown() == model.view.shown(), name
             self.leave(fresh)
