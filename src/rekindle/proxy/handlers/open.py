@@ -215,7 +215,7 @@ def _is_watched_without_host(conn: ConnectionState, request: ClientRequest) -> S
 
     It receives the record. No agent restores the session for it, and no lease is acquired.
     """
-    if not read_attachment(request.params).is_observer:
+    if "_meta" not in request.params or not read_attachment(request.params).is_observer:
         return False
     session_id = read_session_id(request.method, request.params)
     live = conn.sessions.get_open(session_id)
