@@ -6,6 +6,7 @@ The public names, by purpose:
 - `Session`, `Entry` and the other values that a store returns.
 - `fold`, `Transcript`, `TranscriptTurn` and its items: read a recorded conversation.
 - `connect`, `Agent`, `ClientSession`: run an agent. `rekindle.client` has the rest of that API.
+- `attach`: use a session that another process has, together with its other clients.
 - `RekindleError` and its subclasses. `rekindle.errors` has all of them.
 
 They are loaded on first use, so that `rekindle run` starts an agent before it imports anything
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
         Side,
         TitleSource,
     )
-    from rekindle.public import open_store
+    from rekindle.public import attach, open_store
     from rekindle.store.address import StoreAddress, locate
     from rekindle.store.base import ReadableStore
     from rekindle.transcript.model import (
@@ -101,6 +102,7 @@ __all__ = [
     "TranscriptMessage",
     "TranscriptTurn",
     "UsageError",
+    "attach",
     "connect",
     "errors",
     "fold",
@@ -133,7 +135,7 @@ _MODULES = {
         "Side",
         "TitleSource",
     },
-    "rekindle.public": {"open_store"},
+    "rekindle.public": {"attach", "open_store"},
     "rekindle.store.address": {"StoreAddress", "locate"},
     "rekindle.store.base": {"ReadableStore"},
     "rekindle.transcript.model": {

@@ -252,6 +252,16 @@ class SessionInUse(StoreError):
         self.machine = machine
 
 
+class SessionNotHosted(StoreError):
+    """No process has the session, so there is none to attach to."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"no process uses session {session_id}: `rekindle resume {session_id}` continues it"
+        )
+        self.session_id = session_id
+
+
 class HostError(RekindleError):
     """A process that uses a session refused a request, or did not answer it."""
 

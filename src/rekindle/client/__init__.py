@@ -8,7 +8,7 @@
 `docs/how-to/client.md` describes it, and `examples/` has short programs.
 """
 
-from rekindle.client.agent import Agent
+from rekindle.client.agent import Agent, SessionRole
 from rekindle.client.connect import connect
 from rekindle.client.events import (
     Event,
@@ -22,8 +22,12 @@ from rekindle.client.events import (
     ThoughtChunk,
     ToolCallUpdated,
     TurnEnded,
+    TurnStarted,
+    UserMessageChunk,
 )
+from rekindle.client.follow import TurnState
 from rekindle.client.handshake import Capability
+from rekindle.client.host import connect_to_host
 from rekindle.client.models import (
     AuthMethod,
     Choice,
@@ -50,6 +54,7 @@ from rekindle.errors import (
     AuthRequired,
     BadAnswer,
     ClientError,
+    HostError,
     NotOffered,
     RekindleError,
     SessionBusy,
@@ -74,6 +79,7 @@ __all__ = [
     "ClientSession",
     "ConfigOption",
     "Event",
+    "HostError",
     "Item",
     "Message",
     "MessageChunk",
@@ -93,6 +99,7 @@ __all__ = [
     "SessionClosed",
     "SessionInfo",
     "SessionMessage",
+    "SessionRole",
     "SlashCommand",
     "Subagent",
     "SubagentEvent",
@@ -103,6 +110,10 @@ __all__ = [
     "ToolCallUpdated",
     "Turn",
     "TurnEnded",
+    "TurnStarted",
+    "TurnState",
     "UsageError",
+    "UserMessageChunk",
     "connect",
+    "connect_to_host",
 ]

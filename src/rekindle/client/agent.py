@@ -20,6 +20,14 @@ from rekindle.model import AgentIdentity
 Folder = str | os.PathLike[str]
 Servers = Iterable[Mapping[str, Any]]
 ArchivedFilter = Literal["exclude", "include", "only"]
+SessionRole = Literal["client", "approver", "observer"]
+"""How a client shares a session with others of Rekindle: see `Agent.load`."""
+
+_ROLES: dict[str, Json] = {
+    "client": {},
+    "approver": {"permissions": True},
+    "observer": {"role": "observer"},
+}
 
 _REMEDY = "run it behind Rekindle, which offers it"
 
@@ -120,18 +128,22 @@ class Agent:
         *,
         mcp_servers: Servers = (),
         directories: Iterable[Folder] = (),
+        role: SessionRole = "client",
     ) -> ClientSession:
         """Open a session with its history: the transcript is complete when this returns.
+
+        Other clients of Rekindle may use the session, too: `ClientSession.follow` yields the events
+        of their turns. An `approver` is asked for permission in these turns. An `observer` only
+        watches: it is never asked, and does not keep the session open.
 
         Raises what `new` raises, and SessionBusy.
         """
         self._require("load", methods.LOAD)
         setup = self._setup(cwd, mcp_servers, directories)
         if self.protocol == 1:
-            return await self._open(methods.LOAD, session_id, setup)
-        return await self._open(
-            methods.RESUME, session_id, {**setup, "replayFrom": {"type": "start"}}
-        )
+            return await self._open(methods.LOAD, session_id, setup | _role_params(role))
+        setup["replayFrom"] = {"type": "start"}
+        return await self._open(methods.RESUME, session_id, setup | _role_params(role))
 
     async def resume(
         self,
@@ -140,14 +152,15 @@ class Agent:
         *,
         mcp_servers: Servers = (),
         directories: Iterable[Folder] = (),
+        role: SessionRole = "client",
     ) -> ClientSession:
         """Open a session without its history: the transcript starts empty.
 
-        Raises what `load` raises.
+        `role` is that of `load`. Raises what `load` raises.
         """
         self._require("resume", methods.RESUME)
         setup = self._setup(cwd, mcp_servers, directories)
-        return await self._open(methods.RESUME, session_id, setup)
+        return await self._open(methods.RESUME, session_id, setup | _role_params(role))
 
     async def fork(
         self,
@@ -242,7 +255,7 @@ class Agent:
     async def _open(self, method: str, session_id: str, setup: Json) -> ClientSession:
         if session_id in self._opening:
             raise SessionBusy(session_id, "is being opened already; wait until that is done")
-        channel = SessionChannel(session_id, self._context)
+        channel = SessionChannel(session_id, self._context, is_followed="_meta" in setup)
         with self._replacing(session_id, channel):
             await self._rpc.call(method, {"sessionId": session_id, **setup}, channel.opened)
         return ClientSession(channel, setup["cwd"])
@@ -303,6 +316,14 @@ class Agent:
             self._context.require("additionalDirectories", "additional directories")
             setup["additionalDirectories"] = more
         return setup
+
+
+def _role_params(role: SessionRole) -> Json:
+    """Return the params by which Rekindle knows how this client shares a session."""
+    if role not in _ROLES:
+        raise UsageError(f"there is no role {role!r}; use {', '.join(_ROLES)}")
+    ours = _ROLES[role]
+    return {"_meta": {"rekindle": ours}} if ours else {}
 
 
 def absolute(folder: Folder) -> str:

@@ -50,6 +50,19 @@ class ThoughtChunk(Struct, frozen=True, kw_only=True):
     meta: Json = {}
 
 
+class UserMessageChunk(Struct, frozen=True, kw_only=True):
+    """More text of a message of the user: a prompt of another client, or one of the agent's own.
+
+    The fields are those of `MessageChunk`.
+    """
+
+    text: str
+    message_id: str | None = None
+    replaces: bool = False
+    blocks: tuple[Json, ...] = ()
+    meta: Json = {}
+
+
 class ToolCallUpdated(Struct, frozen=True):
     """A tool call is new, or has changed."""
 
@@ -97,13 +110,17 @@ class SubagentEvent(Struct, frozen=True):
     event: "Event"
 
 
-SessionField = Literal["title", "mode", "options", "commands", "usage"]
+SessionField = Literal["title", "mode", "options", "commands", "usage", "state"]
 
 
 class SessionChanged(Struct, frozen=True):
     """A property of the session has changed. `field` is its name."""
 
     field: SessionField
+
+
+class TurnStarted(Struct, frozen=True):
+    """A turn of another client has started. Only `ClientSession.follow` yields this event."""
 
 
 class TurnEnded(Struct, frozen=True, kw_only=True):
@@ -122,6 +139,7 @@ class TurnEnded(Struct, frozen=True, kw_only=True):
 Event = (
     MessageChunk
     | ThoughtChunk
+    | UserMessageChunk
     | ToolCallUpdated
     | PlanUpdated
     | TerminalOutput
@@ -130,10 +148,12 @@ Event = (
     | SubagentEvent
     | SessionChanged
     | OtherUpdate
+    | TurnStarted
     | TurnEnded
 )
 
 _CHUNKS = {
+    Category.USER_MESSAGE: (UserMessageChunk, Role.USER),
     Category.AGENT_MESSAGE: (MessageChunk, Role.AGENT),
     Category.THOUGHT: (ThoughtChunk, Role.THOUGHT),
 }
@@ -153,7 +173,11 @@ The event of any other kind of state is an `OtherUpdate`.
 def join_chunks(first: Event, second: Event) -> Event | None:
     """Return two short chunks of the same message as one event, or None if they do not join."""
     match first, second:
-        case (MessageChunk(), MessageChunk()) | (ThoughtChunk(), ThoughtChunk()):
+        case (
+            (MessageChunk(), MessageChunk())
+            | (ThoughtChunk(), ThoughtChunk())
+            | (UserMessageChunk(), UserMessageChunk())
+        ):
             is_same = first.message_id == second.message_id and not second.replaces
             is_text = not (first.blocks or second.blocks) and first.meta == second.meta
             if is_same and is_text and len(first.text) + len(second.text) <= _MAX_JOINED_TEXT:
@@ -177,7 +201,7 @@ class SurrogateJoiner:
 
     def join(self, event: Event) -> Event | None:
         """Return the event with whole characters, or None if only half a character is left."""
-        if not isinstance(event, MessageChunk | ThoughtChunk):
+        if not isinstance(event, MessageChunk | ThoughtChunk | UserMessageChunk):
             return event
         message = (type(event), event.message_id)
         text = self._pending + event.text if message == self._message else event.text
@@ -217,7 +241,7 @@ class EventBuilder:
         """Return the event of the update, which is the entry `seq`. None if it changes nothing."""
         update = self._update
         match self._kind.category:
-            case Category.AGENT_MESSAGE | Category.THOUGHT:
+            case Category.AGENT_MESSAGE | Category.THOUGHT | Category.USER_MESSAGE:
                 return self._build_chunk()
             case Category.TERMINAL:
                 data = update.get("data") or as_object(update.get("output")).get("data")
@@ -254,6 +278,8 @@ class EventBuilder:
         text = "".join(it for it in texts if isinstance(it, str))
         others = tuple(block for block in blocks if block and block.get("type") != "text")
         is_extended = text.startswith(self._previous_text)
+        if is_extended and self._previous_text == text and not others:
+            return None
         return event_type(
             text=text[len(self._previous_text) :] if is_extended else text,
             message_id=self._message_id,

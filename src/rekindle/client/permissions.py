@@ -8,10 +8,10 @@ from msgspec import Raw, Struct
 from rekindle.acp.jsonrpc import REQUEST_CANCELLED, request_key
 from rekindle.acp.translate.permissions import CANCELLED, permission_to_v2
 from rekindle.client.events import PermissionRequested, ToolCallUpdated, latest_change
+from rekindle.client.follow import EventSink, OtherTurns
 from rekindle.client.models import OnPermission, PermissionRequest, as_choices
 from rekindle.client.rpc import RpcConnection
 from rekindle.client.session_record import SessionRecord
-from rekindle.client.turn import TurnStream
 from rekindle.jsonvalue import Json, as_array, as_object, as_str, decode_object
 from rekindle.model import Kind, Side
 
@@ -19,6 +19,8 @@ from rekindle.model import Kind, Side
 class _Pending(Struct):
     request_id: Raw
     request: PermissionRequest
+    is_others: bool
+    """Whether it belongs to a turn of another client."""
     task: "asyncio.Future[None] | None" = None
     """The running call of an asynchronous `on_permission`."""
 
@@ -26,7 +28,7 @@ class _Pending(Struct):
 class PermissionQueue:
     """The open permission requests of one session.
 
-    `on_permission` answers them. Without it, the reader of the turn does.
+    `on_permission` answers them. Without it, the reader of the events does.
     """
 
     def __init__(
@@ -38,27 +40,48 @@ class PermissionQueue:
         self._pending: dict[int, _Pending] = {}
         """The open requests by seq, because an agent may use the same id twice."""
 
-    def receive(self, request_id: Raw, line: bytes, turn: TurnStream | None) -> None:
-        """Accept a request of the agent, and have it answered."""
+    def receive(self, request_id: Raw, line: bytes, sink: EventSink | None) -> None:
+        """Accept a request of the agent, and have it answered.
+
+        `sink` receives the events of the turn to which the request belongs, if any.
+        """
         seq = self._record.add(Side.AGENT, Kind.PERMISSION, line)
         request = self._read(seq, line)
-        self._pending[seq] = _Pending(request_id, request)
-        if turn is not None and turn.is_cancelled:
+        self._pending[seq] = _Pending(request_id, request, isinstance(sink, OtherTurns))
+        if sink is not None and sink.is_cancelled:
             # The request crossed with the cancellation, and must not be allowed any more.
             request.cancel()
             return
-        if self._on_permission is not None:
-            self._consult(self._pending[seq], self._on_permission, turn)
-        elif turn is None:
-            # No reader exists outside a turn.
+        answer = self._on_permission
+        if self._pending[seq].is_others and answer is PermissionRequest.reject:
+            # The default must not decide about the turns of other clients.
+            answer = None
+        if answer is not None:
+            self._consult(self._pending[seq], answer, sink)
+        elif sink is None:
+            # No reader exists.
             request.reject()
-        if turn is not None:
-            turn.add_event(PermissionRequested(request, needs_answer=self._on_permission is None))
+        if sink is not None:
+            sink.add_event(PermissionRequested(request, needs_answer=answer is None))
+
+    @property
+    def waiting(self) -> list[PermissionRequest]:
+        """The requests of turns of other clients that wait for a reader."""
+        return [it.request for it in self._pending.values() if it.is_others and it.task is None]
 
     def cancel(self) -> None:
-        """Answer all open requests as cancelled."""
+        """Answer all open requests as cancelled, except those of turns of other clients."""
         for pending in list(self._pending.values()):
-            pending.request.cancel()
+            if not pending.is_others:
+                pending.request.cancel()
+
+    def leave(self) -> None:
+        """Answer the requests of the own turn as cancelled. Other clients may answer the others."""
+        self.cancel()
+        for pending in self._pending.values():
+            pending.request.is_answered = True
+            _stop_task(pending)
+        self._pending.clear()
 
     def withdraw(self, request_id: Raw) -> None:
         """Drop the requests that the agent has withdrawn."""
@@ -99,34 +122,34 @@ class PermissionQueue:
         _stop_task(pending)
 
     def _consult(
-        self, pending: _Pending, on_permission: OnPermission, turn: TurnStream | None
+        self, pending: _Pending, on_permission: OnPermission, sink: EventSink | None
     ) -> None:
         try:
             result = on_permission(pending.request)
-        except Exception as error:  # noqa: BLE001 - the turn raises it
-            _reject_with(pending.request, error, turn)
+        except Exception as error:  # noqa: BLE001 - the reader of the turn receives it
+            _reject_with(pending.request, error, sink)
             return
         if isawaitable(result):
             pending.task = asyncio.ensure_future(result)
-            pending.task.add_done_callback(lambda task: _conclude(pending.request, task, turn))
+            pending.task.add_done_callback(lambda task: _conclude(pending.request, task, sink))
         else:
             pending.request.reject()
 
 
 def _conclude(
-    request: PermissionRequest, task: "asyncio.Future[None]", turn: TurnStream | None
+    request: PermissionRequest, task: "asyncio.Future[None]", sink: EventSink | None
 ) -> None:
     error = None if task.cancelled() else task.exception()
     if error is not None:
-        _reject_with(request, error, turn)
+        _reject_with(request, error, sink)
     else:
         request.reject()
 
 
-def _reject_with(request: PermissionRequest, error: BaseException, turn: TurnStream | None) -> None:
+def _reject_with(request: PermissionRequest, error: BaseException, sink: EventSink | None) -> None:
     # The error is set first, because the rejection may end the turn.
-    if turn is not None:
-        turn.fail_at_end(error)
+    if sink is not None:
+        sink.fail_at_end(error)
     request.reject()
 
 

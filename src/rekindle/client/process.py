@@ -37,7 +37,7 @@ class ProcessExit(Struct, frozen=True):
     stderr: tuple[str, ...]
 
 
-class _LineReader(asyncio.Protocol):
+class LineReader(asyncio.Protocol):
     """Passes on the whole lines of each read, joined by newlines."""
 
     def __init__(
@@ -54,6 +54,7 @@ class _LineReader(asyncio.Protocol):
         self.has_ended = False
 
     def data_received(self, data: bytes) -> None:
+        """Pass on the lines that are whole now."""
         lines = self._buffer.feed(data)
         if lines is not None:
             self._buffered = 0
@@ -65,6 +66,7 @@ class _LineReader(asyncio.Protocol):
             self._on_lines(self._buffer.rest())
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Pass on the rest, which has no newline, and report the end."""
         del exc
         rest = self._buffer.rest()
         if rest:
@@ -109,8 +111,8 @@ class _Pipes:
     def __init__(
         self,
         process: "subprocess.Popen[bytes]",
-        stdout: _LineReader,
-        stderr: _LineReader,
+        stdout: LineReader,
+        stderr: LineReader,
         stdin: _WriteWatcher,
     ) -> None:
         self._process = process
@@ -235,8 +237,8 @@ class ChildProcess:
         self._stderr = _StderrTail(on_stderr)
         self._pipes = _Pipes(
             process,
-            _LineReader(on_lines, self._notice_end, max_line),
-            _LineReader(self._stderr.receive, self._notice_end),
+            LineReader(on_lines, self._notice_end, max_line),
+            LineReader(self._stderr.receive, self._notice_end),
             _WriteWatcher(self._notice_end),
         )
         self._exit = _ExitReporter(process, lambda: self._pipes.have_ended, self._report_end)

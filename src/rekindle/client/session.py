@@ -1,6 +1,6 @@
 """An open session: the class that callers use, and the channel that the connection serves."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, cast
 
 from msgspec import Raw, Struct, field
@@ -9,8 +9,15 @@ from rekindle.acp import methods
 from rekindle.acp.jsonrpc import REQUEST_CANCELLED, RESOURCE_NOT_FOUND
 from rekindle.acp.prompt_echo import PromptEcho
 from rekindle.acp.translate.config import setting_to_v1
-from rekindle.acp.update_kinds import HISTORY_TRUNCATED, STATE_UPDATE, is_user_message
-from rekindle.client.events import EventBuilder, SurrogateJoiner
+from rekindle.acp.update_kinds import (
+    HISTORY_TRUNCATED,
+    STATE_UPDATE,
+    Category,
+    is_user_message,
+    kind_of,
+)
+from rekindle.client.events import Event, EventBuilder, PermissionRequested
+from rekindle.client.follow import EventSink, OtherTurns, TurnState, reported_state, turn_in
 from rekindle.client.handshake import Capability, Handshake
 from rekindle.client.models import (
     Choice,
@@ -50,6 +57,10 @@ _BLOCK_CAPABILITIES: dict[str, Capability] = {
     "audio": "audio",
     "resource": "embeddedContext",
 }
+
+
+_SESSION_CATEGORIES = frozenset({Category.STATE, Category.NOTICE})
+"""The categories of updates that belong to no turn."""
 
 
 class ConnectionContext(Struct, frozen=True):
@@ -133,14 +144,21 @@ class _SentPrompt(Struct):
 
     echo: PromptEcho = field(default_factory=lambda: PromptEcho([]))
     edit: _OpenEdit | None = None
+    queued: bytes = b""
+    """The request, as long as it waits for the turn of another client."""
+    is_next: bool = False
+    """Whether that turn has ended, so that the prompt may be the next one."""
 
 
 class SessionChannel:
     """The connection's side of an open session: it receives lines and runs turns."""
 
-    def __init__(self, session_id: str, context: ConnectionContext) -> None:
+    def __init__(
+        self, session_id: str, context: ConnectionContext, *, is_followed: bool = False
+    ) -> None:
         self.id = session_id
         self.context = context
+        self.others = OtherTurns(is_followed=is_followed)
         self.record = SessionRecord(context.handshake.protocol)
         self.turn: Turn | None = None
         """The running turn."""
@@ -149,9 +167,8 @@ class SessionChannel:
         """Whether the session is being opened again, and a new channel receives its lines."""
         self._stream: TurnStream | None = None
         self._permissions = PermissionQueue(context.rpc, self.record, context.on_permission)
-        self.subagents = SubagentFamily(context.rpc, context.on_permission, lambda: self._stream)
+        self.subagents = SubagentFamily(context.rpc, context.on_permission, self._sink)
         self._sent = _SentPrompt()
-        self._joiner = SurrogateJoiner()
         self._end_detector = TurnEndDetector()
 
     # -- for the session ----------------------------------------------------------------
@@ -173,12 +190,19 @@ class SessionChannel:
         """Send a prompt, and return its turn."""
         params = {"sessionId": self.id, "prompt": blocks}
         line = self.context.rpc.send_request(methods.PROMPT, params, self._receive_response)
-        self.record.add(Side.CLIENT, Kind.PROMPT, line)
-        self._sent.echo = PromptEcho(blocks)
-        self._end_detector.prompt_sent()
-        self._stream = TurnStream(self.record.transcript.turns[-1])
+        self._sent = _SentPrompt(PromptEcho(blocks), queued=line)
+        # The turn begins in the transcript when that of another client has ended.
+        self._stream = TurnStream(TranscriptTurn(number=0, at_us=0))
         self.turn = Turn(self._stream, self._cancel)
+        if not self.others.is_busy:
+            self._begin_queued(self._stream)
         return self.turn
+
+    def _begin_queued(self, stream: TurnStream) -> None:
+        line, self._sent.queued = self._sent.queued, b""
+        self.record.add(Side.CLIENT, Kind.PROMPT, line)
+        stream.transcript_turn = self.record.transcript.turns[-1]
+        self._end_detector.prompt_sent()
 
     def edit_prompt(self, message_id: str, blocks: list[Json]) -> Turn:
         """Replace a message of the user by another prompt, and return its turn."""
@@ -211,18 +235,31 @@ class SessionChannel:
     def opened(self, response: RpcResponse) -> None:
         """Receive the response that opens the session."""
         self.record.add_opening(response.line, response.result)
+        self.others.opened(turn_in(response.result))
+
+    def follow(self) -> AsyncIterator[Event]:
+        """Return the events of the turns of other clients, and the requests that wait."""
+        is_new = not self.others.is_followed
+        events = self.others.follow()
+        if is_new:
+            for request in self._permissions.waiting:
+                self.others.add_event(PermissionRequested(request, needs_answer=True))
+        return events
 
     def receive_update(self, line: bytes) -> None:
         """Receive an update."""
         update = as_object(as_object(as_object(decode_object(line)).get("params")).get("update"))
         kind = as_str(update.get("sessionUpdate")) or ""
-        stream = self._stream
+        state, stream = reported_state(update), self._stream
         if kind == STATE_UPDATE:
             self._end_detector.note_state(update)
-        if stream is None:
-            self.record.add(Side.AGENT, Kind.UPDATE, line)
-            self.subagents.note(update, self.record)
+        if stream is not None and self._sent.queued and self._begins_own_turn(update):
+            self._begin_queued(stream)
+        if stream is None or self._sent.queued:
+            self._receive_of_others(line, update, state)
             return
+        if state is not None:
+            self.others.note_state(state, is_own=True)
         stream.add_update(update)
         if kind == HISTORY_TRUNCATED and self._sent.edit is not None:
             self.record.add(Side.AGENT, Kind.UPDATE, line)
@@ -231,10 +268,7 @@ class SessionChannel:
         if is_user_message(kind) and self._sent.echo.consume(update.get("content")):
             self.record.add(Side.AGENT, Kind.ECHO, line)
             return
-        builder = EventBuilder(self.record.transcript, update)
-        event = builder.build(self.record.add(Side.AGENT, Kind.UPDATE, line))
-        self.subagents.note(update, self.record)
-        event = self._joiner.join(event) if event is not None else None
+        event = self._add_update(line, update)
         if event is not None:
             stream.add_event(event)
         if kind == STATE_UPDATE:
@@ -242,7 +276,47 @@ class SessionChannel:
 
     def receive_permission_request(self, request_id: Raw, line: bytes) -> None:
         """Receive a permission request."""
-        self._permissions.receive(request_id, line, self._stream)
+        if self._stream is not None and self._sent.queued and self._sent.is_next:
+            self._begin_queued(self._stream)
+        self._permissions.receive(request_id, line, self._sink())
+
+    def _sink(self) -> EventSink | None:
+        """Return the sink for the events of the running turn; None if no turn is running."""
+        if self._stream is not None and not self._sent.queued:
+            return self._stream
+        return self.others if self.others.is_followed or self.others.is_busy else None
+
+    def _begins_own_turn(self, update: Json) -> bool:
+        """Return whether an update belongs to the prompt that waits for other turns.
+
+        In version 2 the response begins the turn. In version 1 the first update does that is not
+        about the state of the session. A message of the user is the echo of this prompt, or the
+        prompt of another client, which was the next one.
+        """
+        category = kind_of(update.get("sessionUpdate")).category
+        if category is Category.USER_MESSAGE and self._sent.is_next:
+            self._sent.is_next = self._sent.echo.matches(update.get("content"))
+        is_v1 = self.context.handshake.protocol == 1
+        return is_v1 and self._sent.is_next and category not in _SESSION_CATEGORIES
+
+    def _receive_of_others(self, line: bytes, update: Json, state: Json | None) -> None:
+        """Receive an update that belongs to no turn of this client."""
+        event = self._add_update(line, update)
+        if state is None:
+            if event is not None:
+                self.others.add_event(event)
+        elif self.others.note_state(state):
+            self._sent.is_next = True
+            self.record.add_end(state)
+        elif self.others.is_busy:
+            self._sent.is_next = False
+
+    def _add_update(self, line: bytes, update: Json) -> Event | None:
+        """Add an update to the record; return its event."""
+        builder = EventBuilder(self.record.transcript, update)
+        event = builder.build(self.record.add(Side.AGENT, Kind.UPDATE, line))
+        self.subagents.note(update, self.record)
+        return event
 
     def withdraw(self, request_id: Raw) -> None:
         """Drop a permission request that the agent has withdrawn, if this session has it."""
@@ -254,20 +328,22 @@ class SessionChannel:
         if self.is_open:
             self.is_open = False
             self.context.remove(self)
-            self._permissions.cancel()
-            self.subagents.cancel()
+            self._permissions.leave()
+            self.subagents.leave()
             self._end_turn(None if error else "cancelled", error)
+            self.others.end(error)
 
     # -- the end of a turn --------------------------------------------------------------
 
     def _receive_response(self, response: RpcResponse) -> None:
         error = response.error
+        self._begin_if_accepted(error)
         if self._sent.edit is not None:
             # The agent has refused the edit, or it removes the old history after its response.
             self._sent.edit = (
                 None if error is not None else _OpenEdit(self._sent.edit.prompt, response.line)
             )
-        elif response.line:
+        elif response.line and not self._sent.queued:
             self.record.add(Side.AGENT, Kind.ANSWER, response.line)
         if isinstance(error, AgentRefused) and error.code == REQUEST_CANCELLED:
             is_ours = self._stream is not None and self._stream.is_cancelled
@@ -282,6 +358,13 @@ class SessionChannel:
                 self._stream.accepted.set()
             self._end_if(self._end_detector.accept())
 
+    def _begin_if_accepted(self, error: ClientError | None) -> None:
+        """Begin a turn whose prompt has waited, unless the prompt was removed from the queue."""
+        if self._sent.queued and self._stream is not None:
+            is_accepted = error is None and self.context.handshake.protocol > 1
+            if is_accepted or self._sent.is_next:
+                self._begin_queued(self._stream)
+
     def _end_if(self, idle_state: Json | None) -> None:
         if idle_state is None:
             return
@@ -294,6 +377,7 @@ class SessionChannel:
         self, stop_reason: str | None, error: ClientError | None, usage: object = None
     ) -> None:
         stream, self._stream, self.turn = self._stream, None, None
+        self._sent.queued = b""
         if stream is not None:
             stream.end(stop_reason, error, as_object(usage) or None)
 
@@ -321,6 +405,15 @@ class ClientSession:
     def turn(self) -> Turn | None:
         """The running turn, if any."""
         return self._channel.turn
+
+    @property
+    def state(self) -> TurnState:
+        """Whether a turn is running, of this client or another one: `idle`, `running`.
+
+        `requires_action` means that the turn of another client waits for its user.
+        """
+        others = self._channel.others.state
+        return "running" if self.turn is not None and others == "idle" else others
 
     @property
     def history(self) -> list[Item]:
@@ -388,6 +481,22 @@ class ClientSession:
         await turn
         return turn.text
 
+    def follow(self) -> AsyncIterator[Event]:
+        """Return the events of the turns of other clients.
+
+        Each turn begins with `TurnStarted` and ends with `TurnEnded`; the prompt is a
+        `UserMessageChunk`. A turn that is running already begins at once: `history` has what came
+        before. If this client is asked for permission in such a turn, the reader answers. A reader
+        that stops leaves the request to other clients.
+
+        An `approver` or `observer` has the events since the opening, any other client those from
+        the first call on. There is one sequence of events for each session: it ends when the
+        session is closed, and raises AgentGone if the agent, or the process that has the session,
+        is gone.
+        """
+        self._channel.check_open()
+        return self._channel.follow()
+
     def cancel_subagent(self, session_id: str) -> None:
         """Ask the agent to stop a sub-agent's work. Raises NotOffered, SessionClosed, AgentGone."""
         self._channel.check_open()
@@ -450,6 +559,8 @@ class ClientSession:
 
     async def close(self) -> None:
         """Close the session: the agent stops its work and frees it. It can be loaded again.
+
+        A session that other clients use stays open for them, and its turn continues.
 
         Raises NotOffered, SessionClosed, AgentRefused, AgentGone.
         """

@@ -8,7 +8,7 @@ import time
 from rekindle.acp.translate.commands import commands_to_v2
 from rekindle.acp.translate.config import MODE, config_id
 from rekindle.client.models import ConfigOption, SlashCommand, as_command, as_option
-from rekindle.jsonvalue import Json, as_array, as_object, as_str, without
+from rekindle.jsonvalue import Json, as_array, as_object, as_str, encode, without
 from rekindle.model import Entry, Kind, Side
 from rekindle.transcript.reducer import Transcript
 from rekindle.transcript.replay_state import current_options
@@ -44,6 +44,17 @@ class SessionRecord:
         if isinstance(result.get("availableCommands"), list):
             commands = {"availableCommands": result["availableCommands"]}
             self.transcript.state[_COMMANDS] = commands
+
+    def add_end(self, state: Json) -> None:
+        """Add the end of a turn of another client, unless the reported state itself is the end."""
+        turns = self.transcript.turns
+        if not turns or turns[-1].ended_us is not None:
+            return
+        if state.get("stopReason") == "error":
+            outcome: Json = {"error": as_object(state.get("error"))}
+        else:
+            outcome = {"result": without(state, "state")}
+        self.add(Side.AGENT, Kind.ANSWER, encode({"jsonrpc": "2.0", **outcome}))
 
     @property
     def title(self) -> str | None:

@@ -9,7 +9,13 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator
 from typing import Any, Generic, TypeVar
 
-from rekindle.client.events import Event, PermissionRequested, TurnEnded, join_chunks
+from rekindle.client.events import (
+    Event,
+    PermissionRequested,
+    SurrogateJoiner,
+    TurnEnded,
+    join_chunks,
+)
 from rekindle.client.models import Item, PermissionRequest, as_items
 from rekindle.jsonvalue import Json
 from rekindle.transcript import model
@@ -18,7 +24,7 @@ from rekindle.transcript.model import Role
 T = TypeVar("T")
 
 
-class _Feed(Generic[T]):
+class Feed(Generic[T]):
     """An asynchronous queue for one reader, which ends or raises after its last item."""
 
     def __init__(self, join: Callable[[T, T], T | None] | None = None) -> None:
@@ -30,6 +36,7 @@ class _Feed(Generic[T]):
         self._error: BaseException | None = None
 
     def put(self, item: T) -> None:
+        """Add an item, or join it with the last one."""
         joined = self._join(self.unread[-1], item) if self._join and self.unread else None
         if joined is None:
             self.unread.append(item)
@@ -38,6 +45,7 @@ class _Feed(Generic[T]):
         self._changed.set()
 
     def end(self, error: BaseException | None) -> None:
+        """End the iteration after the last item, with an error if one is given."""
         self._has_ended, self._error = True, error
         self._changed.set()
 
@@ -65,18 +73,21 @@ class TurnStream:
         self.is_cancelled = False
         self.accepted = asyncio.Event()
         self.ended = asyncio.Event()
-        self.events: _Feed[Event] = _Feed(join_chunks)
-        self._updates: list[_Feed[Json]] = []
+        self.events: Feed[Event] = Feed(join_chunks)
+        self._updates: list[Feed[Json]] = []
         self._requests: list[PermissionRequest] = []
         """The permission requests that the reader has to answer."""
         self._reader: asyncio.Task[object] | None = None
         self._is_awaited = False
+        self._joiner = SurrogateJoiner()
 
     # -- for the session ----------------------------------------------------------------
 
     def add_event(self, event: Event) -> None:
         """Add an event for the reader."""
-        self.events.put(event)
+        joined = self._joiner.join(event)
+        if joined is not None:
+            self.events.put(joined)
         if isinstance(event, PermissionRequested) and event.needs_answer:
             self._requests.append(event.request)
         self._discard_if_unread()
@@ -115,7 +126,7 @@ class TurnStream:
 
     def read_updates(self) -> AsyncIterator[Json]:
         """Return the updates from now on."""
-        feed: _Feed[Json] = _Feed()
+        feed: Feed[Json] = Feed()
         if self.ended.is_set():
             feed.end(self.error)
         self._updates.append(feed)
@@ -172,6 +183,11 @@ class Turn:
     def is_over(self) -> bool:
         """Whether the turn has ended, for any reason."""
         return self._stream.ended.is_set()
+
+    @property
+    def transcript(self) -> model.TranscriptTurn:
+        """The turn as a part of the session's transcript."""
+        return self._stream.transcript_turn
 
     @property
     def items(self) -> list[Item]:

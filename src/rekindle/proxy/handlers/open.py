@@ -320,7 +320,7 @@ def _open(conn: ConnectionState, request: ClientRequest) -> SubFlow:
         yield from before.restore(conn, client, session_id)
         raise
     result = opening_result(restored)
-    if method == methods.LOAD and restored.how is Restored.LIVE and conn.has_turn(session_id):
+    if client.protocol == 1 and restored.how is Restored.LIVE and conn.has_turn(session_id):
         result["_meta"]["rekindle"]["turn"] = {"state": session_state(conn, session_id)}
     live = conn.sessions[session_id]
     yield from _record_opening(conn, method, live, result, restored.transcript)
