@@ -68,14 +68,19 @@ def follow(
 
 
 def poll_entries(
-    store: Store, session_id: str, after: int, on_pause: Callable[[], object]
+    store: Store,
+    session_id: str,
+    after: int,
+    on_pause: Callable[[], object],
+    *,
+    goes_on: Callable[[], bool] = lambda: True,
 ) -> Iterator[Entry]:
-    """Yield the entries of a session after a seq, and then new ones for ever.
+    """Yield the entries of a session after a seq, and then new ones, as long as `goes_on` is true.
 
     `on_pause` is called when no entry has come for some polls.
     """
     empty_polls = 0
-    while True:
+    while goes_on():
         empty_polls += 1
         for entry in store.read(session_id, after=after):
             after = entry.seq

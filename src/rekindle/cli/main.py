@@ -53,6 +53,7 @@ COMMAND_GROUPS = {
         "resume": "continue a session in a chat",
         "new": "start a session in a chat",
         "prompt": "send one prompt to a session and print the answer",
+        "attach": "follow a session in use, and answer its permission requests",
         "hosts": "list the processes that run agents now",
         "stop": "end the use of a session by another process",
     },

@@ -140,3 +140,14 @@ def statuses_of(store: Store, sessions: list[Session]) -> dict[str, SessionStatu
     """Return the status of each session. A session that was removed meanwhile counts as idle."""
     ids = [session.id for session in sessions]
     return dict.fromkeys(ids, SessionStatus.IDLE) | store.statuses(ids)
+
+
+def turn_states_of(
+    address: StoreAddress | None, statuses: dict[str, SessionStatus]
+) -> dict[str, str]:
+    """Return the state of the turn of each session that is live, as far as its process answers."""
+    if address is None or SessionStatus.LIVE not in statuses.values():
+        return {}
+    from rekindle.runtime.host_requests import turn_states
+
+    return turn_states(address)

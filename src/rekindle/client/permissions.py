@@ -84,21 +84,24 @@ class PermissionQueue:
         self._pending.clear()
 
     def withdraw(self, request_id: Raw) -> None:
-        """Drop the requests that the agent has withdrawn."""
+        """Drop the requests that the agent has withdrawn, or that another client has answered.
+
+        Their outcome is unknown here.
+        """
         key = request_key(request_id)
         for seq, pending in list(self._pending.items()):
             if request_key(pending.request_id) == key:
                 del self._pending[seq]
                 pending.request.is_answered = True
-                line = self._respond_withdrawn(pending.request_id)
-                self._record.add(Side.CLIENT, Kind.OUTCOME, line)
+                self._respond_withdrawn(pending.request_id)
                 _stop_task(pending)
 
-    def _respond_withdrawn(self, request_id: Raw) -> bytes:
+    def _respond_withdrawn(self, request_id: Raw) -> None:
         # Only version 2 has an outcome for it.
         if self._record.protocol > 1:
-            return self._rpc.respond(request_id, CANCELLED)
-        return self._rpc.respond_error(request_id, REQUEST_CANCELLED, "withdrawn")
+            self._rpc.respond(request_id, CANCELLED)
+        else:
+            self._rpc.respond_error(request_id, REQUEST_CANCELLED, "withdrawn")
 
     def _read(self, seq: int, line: bytes) -> PermissionRequest:
         params = as_object(as_object(decode_object(line)).get("params"))

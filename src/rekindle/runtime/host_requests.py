@@ -2,13 +2,14 @@
 
 import json
 from contextlib import closing
+from threading import Thread
 from typing import Any
 
 from msgspec import Struct
 
 from rekindle.acp import methods
 from rekindle.errors import HostError
-from rekindle.jsonvalue import as_object, as_str, decode_object
+from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
 from rekindle.runtime.host_files import hosts_folder
 from rekindle.runtime.transports.unix_socket import open_socket
 from rekindle.store.address import StoreAddress
@@ -27,20 +28,41 @@ class Host(Struct, frozen=True):
     """None if it does not answer, because it was stopped or is overloaded."""
 
 
-def hosts_of(address: StoreAddress) -> list[Host]:
+def hosts_of(address: StoreAddress, timeout: float = STATUS_TIMEOUT) -> list[Host]:
     """Return the hosts of a store that run now, in the order of their start."""
     hosts: list[Host] = []
-    for path in sorted(hosts_folder(address).glob("*.sock")):
+
+    def ask(path: str) -> None:
         try:
-            status = ask_host(str(path), methods.HOST_STATUS, {}, STATUS_TIMEOUT)
+            hosts.append(Host(path, ask_host(path, methods.HOST_STATUS, {}, timeout)))
         except TimeoutError:
-            hosts.append(Host(str(path), None))
+            hosts.append(Host(path, None))
         except (OSError, HostError):
             # It has ended, or ends now.
-            continue
-        else:
-            hosts.append(Host(str(path), status))
-    return sorted(hosts, key=lambda it: as_str((it.status or {}).get("startedAt")) or "")
+            return
+
+    # At the same time, because several may not answer.
+    paths = hosts_folder(address).glob("*.sock")
+    threads = [Thread(target=ask, args=(str(path),), daemon=True) for path in paths]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sorted(hosts, key=lambda it: (_started_at(it), it.socket))
+
+
+def _started_at(host: Host) -> str:
+    return as_str((host.status or {}).get("startedAt")) or ""
+
+
+def turn_states(address: StoreAddress) -> dict[str, str]:
+    """Return the state of the turn of each session that a host of a store has open.
+
+    It is `running`, `requires_action` or `idle`. Hosts that do not answer at once are left out.
+    """
+    sessions = (as_array((host.status or {}).get("sessions")) for host in hosts_of(address, 0.5))
+    described = [as_object(it) for its in sessions for it in its]
+    return {str(it.get("sessionId")): as_str(it.get("state")) or "" for it in described}
 
 
 def ask_host(path: str, method: str, params: dict[str, Any], timeout: float) -> dict[str, Any]:

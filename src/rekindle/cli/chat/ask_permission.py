@@ -27,12 +27,31 @@ async def ask_permission(
 ) -> None:
     """Show a permission request, and answer it with the user's choice.
 
-    With `is_typing`, the user has begun to type the next prompt.
+    With `is_typing`, the user has begun to type the next prompt. At the end of input, the request
+    is cancelled. A turn that is cancelled meanwhile has answered the request already.
+    """
+    choice = await choose_answer(question, live, keyboard, is_typing=is_typing)
+    if choice is None:
+        question.cancel()
+    else:
+        question.choose(choice)
 
-    A turn that is cancelled meanwhile has answered the request already.
+
+async def choose_answer(
+    question: PermissionRequest,
+    live: LiveRenderer,
+    keyboard: Keyboard,
+    *,
+    is_typing: bool = False,
+    leave_key: str = "",
+) -> Choice | None:
+    """Show a permission request, and return the user's choice.
+
+    Return None if the request has been answered meanwhile, at the end of input, and if the user
+    presses `leave_key`.
     """
     if question.is_answered:
-        return
+        return None
     keyboard.discard_input()
     live.show_permission(question.tool_call, permission_pieces(question.params, question.tool_call))
     # Some agents send only a path as the title.
@@ -44,14 +63,12 @@ async def ask_permission(
         letter = next(other_keys, "")
         text = f"{one_line(choice.name)}{letter and f' ({letter})'}"
         live.show(Piece(kind="choice", text=text, mark=f"  {key}  ", mark_style="going"))
-    pressed = await keyboard.read_key(
-        "".join(choices), lambda: question.is_answered, is_typing=is_typing
-    )
-    if pressed is None:
-        question.cancel()
-    else:
-        live.show(Piece(kind="note", text=f"→ {one_line(choices[pressed].name)}"))
-        question.choose(choices[pressed])
+    keys = "".join(choices) + leave_key
+    pressed = await keyboard.read_key(keys, lambda: question.is_answered, is_typing=is_typing)
+    chosen = None if pressed is None else choices.get(pressed)
+    if chosen is not None:
+        live.show(Piece(kind="note", text=f"→ {one_line(chosen.name)}"))
+    return chosen
 
 
 def _choices_by_key(choices: tuple[Choice, ...]) -> dict[str, Choice]:

@@ -40,6 +40,11 @@ _EXIT_CODES = {"end_turn": 0, "max_tokens": 3, "max_turn_requests": 4, "refusal"
 _OTHER_EXIT_CODE = 7
 
 
+def exit_code_of(stop_reason: str | None) -> int:
+    """Return the exit code for the stop reason of a turn."""
+    return _EXIT_CODES.get(stop_reason or "", _OTHER_EXIT_CODE)
+
+
 class AnswerPrinter(Protocol):
     """Prints an answer, while it streams or at its end."""
 
@@ -109,11 +114,11 @@ class PromptRun:
         except AgentRefused as error:
             raise ClientError(f"the prompt failed: {error.reason}") from error
         finally:
-            self._printer.end(session, session.transcript.turns[-1])
+            self._printer.end(session, turn.transcript)
             await self._target.close(session)
         if self._interrupts.count:
             return EXIT_CODE
-        return _EXIT_CODES.get(turn.stop_reason or "", _OTHER_EXIT_CODE)
+        return exit_code_of(turn.stop_reason)
 
     async def _read_events(self, turn: Turn) -> None:
         async for event in turn:

@@ -1,8 +1,9 @@
 """List the recorded sessions, last used first.
 
-On a terminal, marks show which sessions are live (in use by a process),
-interrupted (the last turn did not end) or archived. In a pipe, each session is
-a line of values separated by tabs.
+On a terminal, marks show which sessions are live (in use by a process), and
+of these, which are running (the agent works) or waiting (for an answer of the
+user). Others are interrupted (the last turn did not end) or archived. In a
+pipe, each session is a line of values separated by tabs.
 
 example:
   rekindle list --here -n 10
@@ -17,7 +18,14 @@ from rekindle.cli.formatting import agent_label, one_line, print_json, title_lab
 from rekindle.cli.messages import print_note
 from rekindle.cli.project import folder_spellings, project_folders
 from rekindle.cli.session_choice import NO_SESSIONS_YET, is_empty
-from rekindle.cli.store_access import add_store_option, open_for_reading, short_id, statuses_of
+from rekindle.cli.store_access import (
+    add_store_option,
+    address_for_reading,
+    open_for_reading,
+    short_id,
+    statuses_of,
+    turn_states_of,
+)
 from rekindle.cli.terminal import is_terminal, paint
 from rekindle.errors import UsageError
 from rekindle.model import Page, Session, SessionStatus
@@ -76,16 +84,28 @@ def main(arguments: argparse.Namespace) -> int:
         found = store.sessions(_page(arguments, limit + 1))
         sessions = [session for session in found[:limit] if not session.is_purged]
         statuses = statuses_of(store, sessions)
+        turns = turn_states_of(address_for_reading(arguments.store), statuses)
         if arguments.json:
             from rekindle.export.description import describe
 
             print_json(
-                [describe(session) | {"state": statuses[session.id]} for session in sessions]
+                [
+                    describe(it) | {"state": statuses[it.id]} | _described_turn(turns, it.id)
+                    for it in sessions
+                ]
             )
         elif not sessions:
             print_note(_why_nothing(store, arguments))
         else:
-            _print_table(store, sessions, statuses, redact=arguments.redact)
+            from rekindle.cli.render.table import SessionRow, legend, print_table
+
+            rows = [
+                SessionRow(it, short_id(store, it.id), statuses[it.id], turns.get(it.id, ""))
+                for it in sessions
+            ]
+            print_table(rows, redact=arguments.redact)
+            if text := legend(rows):
+                print(paint(text, "dim"))
             if len(found) > limit:
                 print(paint(f"the last {limit} sessions; -n N lists more", "dim"))
     return 0
@@ -144,18 +164,8 @@ def _page(arguments: argparse.Namespace, limit: int) -> Page:
     )
 
 
-def _print_table(
-    store: Store, sessions: list[Session], statuses: dict[str, SessionStatus], *, redact: bool
-) -> None:
-    from rekindle.cli.render.table import SessionRow, legend, print_table
-
-    lines = [
-        SessionRow(session, short_id(store, session.id), statuses[session.id])
-        for session in sessions
-    ]
-    print_table(lines, redact=redact)
-    if text := legend(lines):
-        print(paint(text, "dim"))
+def _described_turn(turns: dict[str, str], session_id: str) -> dict[str, str]:
+    return {"turnState": turns[session_id]} if session_id in turns else {}
 
 
 def _row(session: Session, status: SessionStatus, *, redact: bool) -> tuple[str, ...]:

@@ -9,6 +9,9 @@ starts the agent that used the session last. With --new, it starts the agent
 that was used last in this folder, and prints the new session's id on stderr.
 Without TEXT, quoted words at the end of the command line can be the prompt.
 
+With --wait and no TEXT, nothing is sent: the command waits until the last turn
+of the session has ended, and prints its answer.
+
 exit codes:
   0 the turn ended normally   3 max_tokens          6 cancelled elsewhere
   1 an error                  4 max_turn_requests   7 another stop reason
@@ -19,6 +22,7 @@ example:
   rekindle prompt --last "Now write the tests."
   git diff | rekindle prompt --last "Review this:" > review.md
   rekindle prompt --detach --last "Run all tests, and fix what fails."
+  rekindle prompt --wait --last
 """
 
 import argparse
@@ -50,7 +54,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_command_after_dashes(parser)
     parser.usage = (
         "rekindle prompt [OPTIONS] SESSION TEXT … [-- AGENT …]\n"
-        "       rekindle prompt [OPTIONS] --last|--new|--title TITLE TEXT … [-- AGENT …]"
+        "       rekindle prompt [OPTIONS] --last|--new|--title TITLE TEXT … [-- AGENT …]\n"
+        "       rekindle prompt --wait [OPTIONS] SESSION|--last|--title TITLE"
     )
     add_store_option(parser)
     parser.add_argument(
@@ -66,13 +71,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="start the turn, print the session's id, and return: the turn continues",
     )
+    parser.add_argument(
+        "--wait",
+        action="store_true",
+        help="send nothing: wait for the end of the turn, and print its answer",
+    )
     add_takeover(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Send the prompt and print the answer; return the exit code for its stop reason."""
-    if arguments.detach and (arguments.yes or arguments.json):
+    if arguments.detach and not arguments.wait and (arguments.yes or arguments.json):
         raise UsageError("--detach does not wait for the turn: leave out --yes and --json")
+    if arguments.wait:
+        return _wait(arguments)
     if arguments.new:
         prompt, target = _new_session(arguments)
     else:
@@ -83,6 +95,27 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.detach:
         return asyncio.run(run.start(prompt))
     return asyncio.run(run.run(prompt))
+
+
+def _wait(arguments: argparse.Namespace) -> int:
+    """Wait for the end of a turn that another process runs."""
+    words: list[str] = arguments.words
+    is_named = not (arguments.last or arguments.title is not None)
+    if arguments.new or arguments.detach or arguments.yes or arguments.takeover:
+        raise UsageError("--wait sends nothing: leave out --new, --detach, --yes and --takeover")
+    if arguments.command or len(words) > is_named:
+        raise UsageError("--wait sends nothing: leave out TEXT and AGENT")
+    from rekindle.cli.chat.wait import wait_for_end
+
+    with open_for_reading(arguments.store) as store:
+        session = choose_session(
+            store,
+            words[0] if words else None,
+            last=arguments.last,
+            title=arguments.title,
+            any_project=True,
+        )
+        return wait_for_end(arguments, store, session)
 
 
 def _recorded_session(arguments: argparse.Namespace) -> tuple[str, ChatTarget]:

@@ -11,7 +11,13 @@ from rekindle.text.widths import cut, cut_path, pad, width
 _GAP = "  "
 _NUMBERS = {"TURNS"}
 _STYLES = {"AGE": "dim", "PROJECT": "dim"}
-_MARK_STYLES = {"live": "green", "interrupted": "yellow", "archived": "dim"}
+_MARK_STYLES = {
+    "live": "green",
+    "running": "green",
+    "waiting": "yellow",
+    "interrupted": "yellow",
+    "archived": "dim",
+}
 # The order in which columns become narrower: to this width, or at 0 they are left out. People know
 # a session by its title, so the title keeps its room longer than the rest. A shortened id still is
 # the beginning of the id.
@@ -47,6 +53,8 @@ class SessionRow(NamedTuple):
     session: Session
     shown_id: str
     status: SessionStatus
+    turn: str = ""
+    """The state of the turn, if the process answers that has the session."""
 
 
 def print_table(rows: Sequence[SessionRow], *, redact: bool = True) -> None:
@@ -86,13 +94,22 @@ def _cells(row: SessionRow, *, redact: bool) -> dict[str, str]:
 
 def _state(row: SessionRow) -> str:
     """Return the most important state of a session; an empty text if it is idle."""
+    if row.status is SessionStatus.LIVE:
+        states = {"running": "running", "requires_action": "waiting"}
+        return states.get(row.turn, row.status.value)
     if row.status is not SessionStatus.IDLE:
         return row.status.value
     return "archived" if row.session.archived_us is not None else ""
 
 
 def _mark(state: str) -> str:
-    marks = {"live": if_encodable("●", "*"), "interrupted": "!", "archived": if_encodable("▪", "-")}
+    marks = {
+        "live": if_encodable("●", "*"),
+        "running": if_encodable("▶", ">"),
+        "waiting": "?",
+        "interrupted": "!",
+        "archived": if_encodable("▪", "-"),
+    }
     return marks.get(state, " ")
 
 
