@@ -289,15 +289,17 @@ class SessionChannel:
     def _begins_own_turn(self, update: Json) -> bool:
         """Return whether an update belongs to the prompt that waits for other turns.
 
-        In version 2 the response begins the turn. In version 1 the first update does that is not
-        about the state of the session. A message of the user is the echo of this prompt, or the
-        prompt of another client, which was the next one.
+        The agent or Rekindle may send the prompt itself; any other message of the user is the
+        prompt of another client, which was the next one. Otherwise the response begins the turn in
+        version 2, and in version 1 the first update that is not about the state of the session.
         """
         category = kind_of(update.get("sessionUpdate")).category
-        if category is Category.USER_MESSAGE and self._sent.is_next:
+        if not self._sent.is_next or category in _SESSION_CATEGORIES:
+            return False
+        if category is Category.USER_MESSAGE:
             self._sent.is_next = self._sent.echo.matches(update.get("content"))
-        is_v1 = self.context.handshake.protocol == 1
-        return is_v1 and self._sent.is_next and category not in _SESSION_CATEGORIES
+            return self._sent.is_next
+        return self.context.handshake.protocol == 1
 
     def _receive_of_others(self, line: bytes, update: Json, state: Json | None) -> None:
         """Receive an update that belongs to no turn of this client."""

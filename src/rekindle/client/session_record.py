@@ -48,7 +48,7 @@ class SessionRecord:
     def add_end(self, state: Json) -> None:
         """Add the end of a turn of another client, unless the reported state itself is the end."""
         turns = self.transcript.turns
-        if not turns or turns[-1].ended_us is not None:
+        if not turns or turns[-1].stop_reason is not None or turns[-1].error is not None:
             return
         if state.get("stopReason") == "error":
             outcome: Json = {"error": as_object(state.get("error"))}

@@ -374,10 +374,9 @@ class ClientMessages:
         """Return the user's answer in the agent's version. The turn continues."""
         conn = self._conn
         live = conn.sessions.get(request.session_id)
-        if live is not None:
-            is_running = conn.requests.is_open(methods.PROMPT, live.id)
-            if is_running and not conn.requests.is_user_asked(live.id):
-                self._permissions.report_state(live, is_waiting=False)
+        is_running = live is not None and conn.has_turn(live.id)
+        if live is not None and is_running and not conn.requests.is_user_asked(live.id):
+            self._permissions.report_state(live, is_waiting=False)
         is_permission = request.method == methods.REQUEST_PERMISSION
         if not is_permission or not conn.translates_for(client):
             return line
