@@ -41,7 +41,8 @@ from rekindle.model import LeaseHolder, Session
 
 _LEAVE_KEY = "\x04"
 _LEAVE_KEYS = f"q{_LEAVE_KEY}"
-_NEXT_HOST_TIMEOUT = 3.0
+_NEXT_HOST_TIMEOUT = 2.0
+"""Another client of the session takes it over within this time, if there is one."""
 _POLL_SECONDS = 0.1
 
 FindHost = Callable[[], LeaseHolder | None]
@@ -131,11 +132,10 @@ class AttachedView:
         """Return the process that takes the session over, if one does soon."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_NEXT_HOST_TIMEOUT):
-                while (holder := self._find_host()) is not None:
-                    if holder.token != former.token:
-                        return holder
-                    # The lease of a process that was killed ends a moment after its socket.
+                # No event reports a change of the lease.
+                while (holder := self._find_host()) is None or holder.token == former.token:  # noqa: ASYNC110
                     await asyncio.sleep(_POLL_SECONDS)
+                return holder
         return None
 
     # -- what is shown ------------------------------------------------------------------
@@ -189,7 +189,9 @@ class AttachedView:
     async def _wait_for_leave_key(self, keyboard: Keyboard) -> None:
         while True:
             async with self._keys:
-                pressed = await keyboard.read_key(_LEAVE_KEYS, lambda: self._is_asking)
+                pressed = await keyboard.read_key(
+                    _LEAVE_KEYS, lambda: self._is_asking, at_once=True
+                )
             if pressed is not None or not self._is_asking:
                 # A key, or the end of input.
                 return

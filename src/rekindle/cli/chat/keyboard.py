@@ -47,18 +47,26 @@ class Keyboard:
         termios.tcflush(self._fd, termios.TCIFLUSH)
 
     async def read_key(
-        self, keys: str, is_moot: Callable[[], bool], *, is_typing: bool = False
+        self,
+        keys: str,
+        is_moot: Callable[[], bool],
+        *,
+        is_typing: bool = False,
+        at_once: bool = False,
     ) -> str | None:
         """Return the first pressed key of `keys`; None at the end of input, or if `is_moot`.
 
         A key that follows the question at once is no answer: the user has not read it yet. With
-        `is_typing`, the user was typing something else when the question came.
+        `is_typing`, the user was typing something else when the question came. With `at_once`, no
+        question was asked: any key counts.
         """
         loop = asyncio.get_running_loop()
         self._answer, self._last_input = loop.create_future(), loop.time()
         before, after = _PAUSE_BEFORE, _PAUSE_AFTER
         if is_typing:
             before = after = _PAUSE_WHILE_TYPING
+        if at_once:
+            before = after = 0.0
         loop.add_reader(self._fd, self._read, keys, before, after)
         try:
             while not is_moot():
