@@ -189,10 +189,11 @@ async def test_a_reader_that_leaves_answers_nothing(
 async def test_an_observer_watches_only(start: Start, store: Path, protocol: int) -> None:
     async with sharing(start, store) as shared:
         other = await shared.join(protocol, "observer")
+        events = other.follow()
         turn = await shared.ask_permission()
         turn.cancel()
         assert await finish(turn) == "cancelled"
-        seen = await until_end(other.follow())
+        seen = await until_end(events)
         assert not [it for it in seen if isinstance(it, PermissionRequested)]
         assert seen[-1] == TurnEnded(stop_reason="cancelled")
         with pytest.raises(rekindle.errors.AgentRefused, match="observer"):

@@ -255,7 +255,7 @@ class Agent:
     async def _open(self, method: str, session_id: str, setup: Json) -> ClientSession:
         if session_id in self._opening:
             raise SessionBusy(session_id, "is being opened already; wait until that is done")
-        channel = SessionChannel(session_id, self._context, is_followed="_meta" in setup)
+        channel = SessionChannel(session_id, self._context)
         with self._replacing(session_id, channel):
             await self._rpc.call(method, {"sessionId": session_id, **setup}, channel.opened)
         return ClientSession(channel, setup["cwd"])

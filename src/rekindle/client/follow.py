@@ -58,18 +58,13 @@ def turn_in(value: Json) -> Json | None:
 
 
 class OtherTurns:
-    """The turns of other clients in one session.
-
-    Events are collected from the moment at which a reader may want them: the opening of a session
-    that was opened to follow it, otherwise the call of `follow`.
-    """
+    """The turns of other clients in one session. Events are collected from `follow` on."""
 
     is_cancelled = False
 
-    def __init__(self, *, is_followed: bool) -> None:
+    def __init__(self) -> None:
         self.state: TurnState = "idle"
         self._feed: Feed[Event] | None = None
-        self._is_wanted = is_followed
         self._joiner = SurrogateJoiner()
 
     @property
@@ -81,13 +76,6 @@ class OtherTurns:
     def is_busy(self) -> bool:
         """Whether a turn is running."""
         return self.state != "idle"
-
-    def opened(self, state: Json | None) -> None:
-        """Begin with the state at the opening. Collect events, if the client wants to follow."""
-        if state is not None:
-            self.note_state(state)
-        if self._is_wanted:
-            self.follow()
 
     def follow(self) -> AsyncIterator[Event]:
         """Return the events. Those of a turn that is running already begin with `TurnStarted`."""

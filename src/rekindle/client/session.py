@@ -153,12 +153,10 @@ class _SentPrompt(Struct):
 class SessionChannel:
     """The connection's side of an open session: it receives lines and runs turns."""
 
-    def __init__(
-        self, session_id: str, context: ConnectionContext, *, is_followed: bool = False
-    ) -> None:
+    def __init__(self, session_id: str, context: ConnectionContext) -> None:
         self.id = session_id
         self.context = context
-        self.others = OtherTurns(is_followed=is_followed)
+        self.others = OtherTurns()
         self.record = SessionRecord(context.handshake.protocol)
         self.turn: Turn | None = None
         """The running turn."""
@@ -235,7 +233,9 @@ class SessionChannel:
     def opened(self, response: RpcResponse) -> None:
         """Receive the response that opens the session."""
         self.record.add_opening(response.line, response.result)
-        self.others.opened(turn_in(response.result))
+        running = turn_in(response.result)
+        if running is not None:
+            self.others.note_state(running)
 
     def follow(self) -> AsyncIterator[Event]:
         """Return the events of the turns of other clients, and the requests that wait."""
@@ -486,15 +486,13 @@ class ClientSession:
     def follow(self) -> AsyncIterator[Event]:
         """Return the events of the turns of other clients.
 
-        Each turn begins with `TurnStarted` and ends with `TurnEnded`; the prompt is a
-        `UserMessageChunk`. A turn that is running already begins at once: `history` has what came
-        before. If this client is asked for permission in such a turn, the reader answers. A reader
-        that stops leaves the request to other clients.
+        They begin where `history` ends at the moment of the first call. Each turn has a prompt, a
+        `UserMessageChunk`, then `TurnStarted`, and ends with `TurnEnded`. A turn that is running
+        already has `TurnStarted` at once. If this client is asked for permission in such a turn,
+        the reader answers. A reader that stops leaves the request to other clients.
 
-        An `approver` or `observer` has the events since the opening, any other client those from
-        the first call on. There is one sequence of events for each session: it ends when the
-        session is closed, and raises AgentGone if the agent, or the process that has the session,
-        is gone.
+        There is one sequence of events for each session. It ends when the session is closed, and
+        raises AgentGone if the agent, or the process that has the session, is gone.
         """
         self._channel.check_open()
         return self._channel.follow()

@@ -9,9 +9,8 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, nullcontext, suppress
 
-from msgspec import Struct
-
 from rekindle.cli.chat.ask_permission import choose_answer
+from rekindle.cli.chat.followed import FollowedTurns
 from rekindle.cli.chat.interrupts import Interrupts
 from rekindle.cli.chat.keyboard import Keyboard
 from rekindle.cli.formatting import one_line
@@ -20,7 +19,7 @@ from rekindle.cli.render.detail import Detail
 from rekindle.cli.render.live import LiveRenderer
 from rekindle.cli.render.printer import printer_for
 from rekindle.cli.render.screen import screen_for
-from rekindle.cli.render.transcript import Piece, ending_piece, heading, turn_pieces
+from rekindle.cli.render.transcript import Piece, heading, turn_pieces
 from rekindle.cli.terminal import is_terminal
 from rekindle.client import (
     AgentGone,
@@ -31,12 +30,8 @@ from rekindle.client import (
     HostError,
     PermissionRequested,
     SessionChanged,
-    TurnEnded,
-    TurnStarted,
-    UserMessageChunk,
     connect_to_host,
 )
-from rekindle.export.labels import failure, stopped
 from rekindle.model import LeaseHolder, Session
 
 _LEAVE_KEY = "\x04"
@@ -47,14 +42,6 @@ _POLL_SECONDS = 0.1
 
 FindHost = Callable[[], LeaseHolder | None]
 """Returns the process that has the session now, if any."""
-
-
-class _Shown(Struct):
-    """The part of the session that is printed."""
-
-    turns: int = 0
-    has_new_prompt: bool = False
-    """Whether a prompt has come that is not printed yet."""
 
 
 class AttachedView:
@@ -73,7 +60,8 @@ class AttachedView:
             lambda: self._session.transcript.terminals if self._session is not None else {},
             pin_plan=self._screen.pin_plan if self._screen is not None else None,
         )
-        self._shown = _Shown()
+        self._turns_shown = 0
+        """The number of turns that are printed."""
         self._keys = asyncio.Lock()
         """Held by the reader of the keyboard."""
         self._is_asking = False
@@ -102,8 +90,9 @@ class AttachedView:
             try:
                 async with AsyncExitStack() as stack:
                     session = await self._open(stack, holder)
+                    events = session.follow()
                     self._show_history(session, turns_shown)
-                    await self._follow(session)
+                    await self._follow(session, events)
             except AgentGone:
                 self._live.settle()
             else:
@@ -143,37 +132,25 @@ class AttachedView:
     def _show_history(self, session: ClientSession, count: int) -> None:
         turns = session.transcript.turns
         # After a change of the host, the turns before are on the screen already.
-        first = self._shown.turns or max(0, len(turns) - count)
+        first = self._turns_shown or max(0, len(turns) - count)
         for turn in turns[first:]:
             if turn is turns[-1] and session.state != "idle":
                 self._live.begin_turn(turn)
             else:
                 for piece in turn_pieces(turn, self._detail, session.transcript.terminals):
                     self._live.show(piece)
-        self._shown.turns = len(turns)
+        self._turns_shown = len(turns)
         if self._keyboard is not None:
             self._show_note("q or Ctrl-C leaves; the session continues without you")
-
-    def _show_prompt(self, session: ClientSession) -> None:
-        """Print a prompt that has come, with the heading of its turn if it begins one."""
-        turns = session.transcript.turns
-        if not self._shown.has_new_prompt or not turns:
-            return
-        self._shown.has_new_prompt = False
-        if len(turns) > self._shown.turns:
-            self._live.begin_turn(turns[-1])
-        else:
-            self._live.show_item(turns[-1].items[-1])
-        self._shown.turns = len(turns)
 
     def _show_note(self, text: str) -> None:
         self._live.show(Piece(kind="note", text=text))
 
     # -- events -------------------------------------------------------------------------
 
-    async def _follow(self, session: ClientSession) -> None:
+    async def _follow(self, session: ClientSession, events: AsyncIterator[Event]) -> None:
         """Show the events until the user leaves. Raises AgentGone when the host has ended."""
-        following = asyncio.ensure_future(self._show_events(session, session.follow()))
+        following = asyncio.ensure_future(self._show_events(session, events))
         tasks: set[asyncio.Future[None]] = {following}
         if self._keyboard is not None:
             tasks.add(asyncio.ensure_future(self._wait_for_leave_key(self._keyboard)))
@@ -199,35 +176,19 @@ class AttachedView:
             await asyncio.sleep(0)
 
     async def _show_events(self, session: ClientSession, events: AsyncIterator[Event]) -> None:
+        followed = FollowedTurns(session, self._live, turns_shown=self._turns_shown)
         async for event in events:
-            if isinstance(event, UserMessageChunk):
-                self._shown.has_new_prompt = True
-                continue
-            self._show_prompt(session)
+            followed.show(event)
+            self._turns_shown = followed.turns_shown
             match event:
-                case TurnStarted():
-                    pass
-                case TurnEnded():
-                    self._end_turn(event)
-                case PermissionRequested(request, needs_answer=True) if self._keyboard is not None:
+                case PermissionRequested(needs_answer=True) if self._keyboard is not None:
                     if not await self._ask(self._keyboard, event):
                         return
-                    if request.is_answered:
-                        continue
                 case SessionChanged("state") if self._keyboard is None:
                     if session.state == "requires_action":
                         self._show_note("(the agent waits for an answer)")
                 case _:
-                    self._live.handle(event)
-
-    def _end_turn(self, event: TurnEnded) -> None:
-        self._live.settle()
-        end = stopped(event.stop_reason)
-        if event.error is not None:
-            reason = event.error.reason if isinstance(event.error, AgentRefused) else event.error
-            end = failure(str(reason))
-        if end is not None:
-            self._live.show(ending_piece(end))
+                    pass
 
     async def _ask(self, keyboard: Keyboard, event: PermissionRequested) -> bool:
         """Ask the user; return whether to continue. A user who leaves answers nothing."""

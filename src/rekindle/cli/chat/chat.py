@@ -2,7 +2,7 @@
 
 During a turn, Ctrl-C cancels it and a second one leaves. Prompts that are typed meanwhile wait in a
 queue. At the prompt, Ctrl-C clears the typed text. On an empty line two Ctrl-C leave, and so do
-Ctrl-D and /quit.
+Ctrl-D and /quit. A turn of another client of the session is shown, too; the typed text is kept.
 """
 
 import asyncio
@@ -11,7 +11,8 @@ from collections.abc import Generator, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from rekindle.cli.chat.ask_permission import ask_permission
+from rekindle.cli.chat.ask_permission import ask_permission, choose_answer
+from rekindle.cli.chat.followed import OtherTurns
 from rekindle.cli.chat.interrupts import EXIT_CODE, Interrupts
 from rekindle.cli.chat.keyboard import Keyboard
 from rekindle.cli.chat.target import ChatTarget
@@ -31,6 +32,7 @@ from rekindle.client import (
     AgentGone,
     AgentRefused,
     ClientSession,
+    PermissionRequest,
     PermissionRequested,
     SlashCommand,
 )
@@ -70,7 +72,8 @@ class Chat:
         self._keyboard = Keyboard()
         self._live = LiveRenderer(screen, detail, self._terminals, pin_plan=screen.pin_plan)
         self._sign = WorkingSign(screen)
-        self._session: ClientSession | None = None
+        self._others: OtherTurns | None = None
+        """The open session, with the turns of its other clients."""
         self._type_ahead: TypeAhead | None = None
         self._interrupts = Interrupts(self._show_cancelling)
         self._is_typing = False
@@ -109,6 +112,9 @@ class Chat:
             return
         yield from heading(self._target.session)
         turns = self._history.turns
+        if self._has_running_turn:
+            # It is shown as it is when the session is open.
+            turns = turns[:-1]
         shown = turns[-turns_shown:] if turns_shown else []
         hidden = len(turns) - len(shown)
         if hidden:
@@ -116,6 +122,12 @@ class Chat:
             yield Piece(kind="note", text=note)
         for turn in shown:
             yield from turn_pieces(turn, self._detail, self._history.terminals)
+
+    @property
+    def _has_running_turn(self) -> bool:
+        """Whether another process ran a turn of the session before the chat."""
+        turns = self._history.turns
+        return self._target.is_shared and bool(turns) and turns[-1].ended_us is None
 
     # -- the conversation ---------------------------------------------------------------
 
@@ -125,8 +137,14 @@ class Chat:
         from rekindle.cli.chat.type_ahead import TypeAhead
 
         session = await self._target.open(agent)
-        self._session = session
         self._sign.remove()
+        turns = session.transcript.turns
+        others = self._others = OtherTurns(session, self._live, turns_shown=len(turns))
+        if self._has_running_turn and turns:
+            self._live.begin_turn(turns[-1])
+            if session.state == "idle":
+                # It has ended meanwhile.
+                self._live.end_turn(turns[-1])
         self._show_note(_OPENING_HINT)
         prompt_input = PromptInput(self._earlier_prompts(), self._commands)
         self._type_ahead = TypeAhead(
@@ -134,45 +152,93 @@ class Chat:
         )
         hint = "(Ctrl-C cancels)"
         try:
-            while (prompt := await self._next_prompt(prompt_input, self._type_ahead)) is not None:
+            while (
+                prompt := await self._next_prompt(prompt_input, self._type_ahead, others)
+            ) is not None:
                 if prompt == "/help":
                     self._show_help()
                 else:
+                    await self._show_other_turns(others, self._type_ahead)
                     await self._run_turn(session, self._type_ahead, prompt, hint)
+                    others.own_turn_ended()
                     hint = ""
         finally:
             await self._target.close(session)
         return 0
 
-    async def _next_prompt(self, prompt_input: "PromptInput", ahead: "TypeAhead") -> str | None:
+    async def _next_prompt(
+        self, prompt_input: "PromptInput", ahead: "TypeAhead", others: OtherTurns
+    ) -> str | None:
         """Return the next prompt, which may have been typed before; None if the user leaves."""
         self._interrupts.end_turn()
-        prompt = ahead.take_prompt()
+        prompt = self._take_queued(prompt_input, ahead)
         if prompt is None:
-            prompt = await self._read_prompt(prompt_input, ahead.take_draft())
-        elif not _is_quit(prompt):
-            self._screen.show(Piece(kind="user", text=printable(prompt)))
-            prompt_input.remember(prompt)
+            prompt = await self._read_prompt(prompt_input, ahead, others)
         if prompt is None or _is_quit(prompt):
             return None
         return prompt.strip("\n")
 
-    async def _read_prompt(self, prompt_input: "PromptInput", draft: str) -> str | None:
+    async def _read_prompt(
+        self, prompt_input: "PromptInput", ahead: "TypeAhead", others: OtherTurns
+    ) -> str | None:
+        """Return what the user types; meanwhile, show the turns of other clients."""
+        from rekindle.cli.chat.input_line import PromptInterrupted
+
+        draft = ahead.take_draft()
         while True:
-            self._screen.leave_room("user")
-            self._is_typing = True
             try:
-                text = await prompt_input.read(draft)
+                text = await self._read_line(prompt_input, draft, others)
             except EOFError:
                 return None
             except KeyboardInterrupt:
                 text = draft = ""
-            finally:
-                self._is_typing = False
-                self._screen.typed()
+            except PromptInterrupted as interrupted:
+                ahead.set_draft(interrupted.draft)
+                await self._show_other_turns(others, ahead)
+                text = self._take_queued(prompt_input, ahead) or ""
+                draft = ahead.take_draft()
             self._show_notices()
             if text.strip():
                 return text
+
+    def _take_queued(self, prompt_input: "PromptInput", ahead: "TypeAhead") -> str | None:
+        """Return a prompt that was typed during a turn, and show it."""
+        prompt = ahead.take_prompt()
+        if prompt is not None and not _is_quit(prompt):
+            self._screen.show(Piece(kind="user", text=printable(prompt)))
+            prompt_input.remember(prompt)
+        return prompt
+
+    async def _read_line(self, prompt_input: "PromptInput", draft: str, others: OtherTurns) -> str:
+        until = asyncio.ensure_future(others.wait_for_turn())
+        self._screen.leave_room("user")
+        self._is_typing = True
+        try:
+            return await prompt_input.read(draft, until)
+        finally:
+            until.cancel()
+            self._is_typing = False
+            self._screen.typed()
+
+    async def _show_other_turns(self, others: OtherTurns, ahead: "TypeAhead") -> None:
+        """Show the turns that other clients run now. The user can type meanwhile."""
+        while others.session.state != "idle":
+            self._sign.show("working", "(in another window)")
+            try:
+                with self._reading_ahead(ahead):
+                    await others.show_turn(lambda request: self._answer(request, ahead))
+            finally:
+                self._sign.remove()
+                self._live.settle()
+
+    async def _answer(self, request: PermissionRequest, ahead: "TypeAhead") -> None:
+        """Answer a request in a turn of another client, which has left."""
+        with ahead.paused(), self._screen.without_pins():
+            choice = await choose_answer(
+                request, self._live, self._keyboard, is_typing=ahead.has_draft
+            )
+        if choice is not None:
+            request.choose(choice)
 
     async def _run_turn(
         self, session: ClientSession, ahead: "TypeAhead", prompt: str, hint: str
@@ -228,11 +294,11 @@ class Chat:
         return [text for it in messages if it.role is Role.USER and (text := user_words(it.text))]
 
     def _commands(self) -> tuple[SlashCommand, ...]:
-        own = self._session.commands if self._session is not None else ()
+        own = self._others.session.commands if self._others is not None else ()
         return (*_OWN_COMMANDS, *(own or commands_in(self._history)))
 
     def _terminals(self) -> Terminals:
-        return self._session.transcript.terminals if self._session is not None else {}
+        return self._others.session.transcript.terminals if self._others is not None else {}
 
     def _show_help(self) -> None:
         self._show_note(_HELP)
@@ -261,7 +327,7 @@ class Chat:
 
     def _show_resume_command(self) -> None:
         """Print the command that continues the session, if there is something to continue."""
-        session = self._session
+        session = self._others.session if self._others is not None else None
         if session is None or not (self._history.turns or session.transcript.turns):
             return
         self._screen.leave_room("note")

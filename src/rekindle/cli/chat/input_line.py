@@ -1,5 +1,6 @@
 """The input of a prompt, with history, completion and several rows."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
 from prompt_toolkit import PromptSession
@@ -23,6 +24,14 @@ _STYLE = Style.from_dict(
 )
 _LEAVE_HINT = "Ctrl-C again leaves, also Ctrl-D or /quit"
 _MENU_ROWS = 6
+
+
+class PromptInterrupted(Exception):
+    """Something came that the user must see. `draft` is the text that the user has typed."""
+
+    def __init__(self, draft: str) -> None:
+        super().__init__(draft)
+        self.draft = draft
 
 
 class PromptInput:
@@ -56,13 +65,28 @@ class PromptInput:
         )
         self._session.default_buffer.on_text_changed += self._stay
 
-    async def read(self, draft: str = "") -> str:
+    async def read(self, draft: str, until: "asyncio.Future[None]") -> str:
         """Return the typed prompt; `draft` is already typed.
 
-        Raises EOFError if the user leaves, KeyboardInterrupt if Ctrl-C clears the line.
+        Raises EOFError if the user leaves, KeyboardInterrupt if Ctrl-C clears the line, and
+        PromptInterrupted if `until` is done before. The line is then removed from the screen.
         """
         self._is_leaving = False
-        return await self._session.prompt_async(default=draft, handle_sigint=False)
+        app = self._session.app
+
+        def interrupt(_: object = None) -> None:
+            if until.done() and app.is_running and not app.is_done:
+                app.erase_when_done = True
+                app.exit(exception=PromptInterrupted(self._session.default_buffer.text))
+
+        until.add_done_callback(interrupt)
+        try:
+            return await self._session.prompt_async(
+                default=draft, handle_sigint=False, pre_run=interrupt
+            )
+        finally:
+            until.remove_done_callback(interrupt)
+            app.erase_when_done = False
 
     def remember(self, prompt: str) -> None:
         """Add a prompt to the earlier ones, which ↑ recalls."""

@@ -62,6 +62,8 @@ class ChatTarget(Struct, frozen=True, kw_only=True):
     store: StoreAddress
     session: Session | None = None
     takeover: bool = False
+    is_shared: bool = False
+    """Whether another process has the session, and its clients share it."""
 
     @asynccontextmanager
     async def connect(
@@ -106,10 +108,15 @@ class ChatTarget(Struct, frozen=True, kw_only=True):
                 await session.close()
 
     async def open(self, agent: Agent) -> ClientSession:
-        """Resume the recorded session, or create a new one."""
+        """Resume the recorded session, or create a new one.
+
+        A session that is shared is loaded: the turn that is running there is a part of it.
+        """
         try:
             if self.session is None:
                 return await agent.new(self.cwd)
+            if self.is_shared:
+                return await agent.load(self.session.id, self.cwd)
             return await agent.resume(self.session.id, self.cwd)
         except AuthRequired as error:
             raise NotLoggedIn(agent) from error
@@ -161,6 +168,7 @@ def chat_target(arguments: argparse.Namespace, store: Store, session: Session) -
         store=locate(arguments.store),
         session=session,
         takeover=arguments.takeover,
+        is_shared=not arguments.takeover and store.lease_holder(session.id) is not None,
     )
 
 

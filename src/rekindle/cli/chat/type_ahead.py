@@ -82,6 +82,11 @@ class TypeAhead:
         self._draft.reset()
         return text
 
+    def set_draft(self, text: str) -> None:
+        """Make a text the one that is not sent."""
+        self._draft.text = text
+        self._draft.cursor_position = len(text)
+
     def recall(self) -> None:
         """Make the waiting prompts text that is not sent, because the turn before them failed.
 
