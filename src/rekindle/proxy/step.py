@@ -77,7 +77,7 @@ class Step(Struct):
     queries: list[PendingQuery] = []
     """Queries to answer at once, in order. Each answer leads to another step."""
     events: list[TurnEvent] = []
-    """What happened in turns, if the driver wants to know."""
+    """The events in turns, if the driver wants to know them."""
     wake_us: int | None = None
     """The time at which the engine wants a tick, if no other event comes before."""
 

@@ -38,13 +38,13 @@ from rekindle.proxy.handlers.initialize import advertise
 from rekindle.proxy.handlers.restore import acquire_lease
 from rekindle.proxy.host_connections import AttachedSession, HostConnection, HostRequest
 from rekindle.proxy.journal import opening_entries, recorded_response
+from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.missed_updates import (
     interrupted,
     missed_lines,
     responses_to,
     undelivered_prompts,
 )
-from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.peers import ClientConnection
 from rekindle.proxy.session_clients import Attachment, SessionSetup
 from rekindle.proxy.validation import LeasedElsewhere, read_setup, refusal_of, rekindle_meta
