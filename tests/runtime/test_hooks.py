@@ -394,12 +394,20 @@ def test_a_missing_command_is_reported_once(
     assert (tmp_path / "log").read_text().count(text) == 3
 
 
+def test_commands_that_do_not_start_hold_no_others_back(events: HookEvents, log: Log) -> None:
+    commands = {TurnEventKind.END: ("no-such-command",), TurnEventKind.WAITING: events.command}
+    runner = HookRunner(commands, log, MemoryStore, store="", include_text=False)
+    runner.notify([event()] * (MAX_RUNNING + 1) + [event(kind=TurnEventKind.WAITING)])
+    assert events.next_event() == ("waiting", "end_turn", "0")
+
+
 def test_the_folder_of_a_session_does_not_provide_the_command(
     log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "notify"
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/pwned", encoding="utf-8")
     program.chmod(0o700)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f".{os.pathsep}{os.pathsep}/nowhere")
     store = MemoryStore()
     store.write([opened("s1", cwd=str(tmp_path))])
@@ -462,6 +470,7 @@ def test_few_hooks_run_at_once(events: HookEvents, log: Log, gate: Gate) -> None
     runner.notify([event(name) for name in names])
     begun = {events.line() for _ in range(MAX_RUNNING)}
     assert begun == set(names[:-1])
+    assert [it.session_id for it in runner._waiting] == names[-1:]  # noqa: SLF001 - it has no sign
     # A hook that ends makes room for the next one.
     gate.let_pass(1)
     assert events.line() == names[-1]
