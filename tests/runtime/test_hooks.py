@@ -17,7 +17,7 @@ from rekindle.errors import StoreUnavailable
 from rekindle.model import Titled, TitleSource
 from rekindle.proxy.step import TurnEvent, TurnEventKind
 from rekindle.runtime import hooks
-from rekindle.runtime.hooks import MAX_RUNNING, MAX_TEXT, HookRunner
+from rekindle.runtime.hooks import MAX_RUNNING, MAX_TEXT, HookRunner, HookVariables
 from rekindle.runtime.log import Log
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
@@ -305,10 +305,8 @@ def test_the_answer_of_a_long_turn_is_found(
     store.write([opened("s1"), asked("s1", "First"), told("s1", "one"), answered("s1")])
     words = [told("s1", "two ") for _ in range(50)]
     store.write([asked("s1", "Second"), *words, answered("s1"), asked("s1", "Third")])
-    runner = HookRunner(
-        {TurnEventKind.END: events.command}, log, store.second, store="", include_text=True
-    )
-    runner.notify([event()])
+    variables = HookVariables(store.second, log, store="", include_text=True)
+    HookRunner({TurnEventKind.END: events.command}, variables, log).notify([event()])
     assert events.next()["variables"]["REKINDLE_TEXT"] == ("two " * 50).strip()
 
 
@@ -335,10 +333,9 @@ def runner_of(
             raise StoreUnavailable("the store is gone")
         return store.second()
 
+    variables = HookVariables(open_store, log, store="/s.db", include_text=False)
     commands = dict.fromkeys(TurnEventKind, command)
-    return HookRunner(
-        commands, log, open_store, store="/s.db", include_text=False, time_limit=limit
-    )
+    return HookRunner(commands, variables, log, time_limit=limit)
 
 
 def test_a_hook_can_ask_the_hosts_and_read_the_list(start: Start, events: HookEvents) -> None:
@@ -396,7 +393,8 @@ def test_a_missing_command_is_reported_once(
 
 def test_commands_that_do_not_start_hold_no_others_back(events: HookEvents, log: Log) -> None:
     commands = {TurnEventKind.END: ("no-such-command",), TurnEventKind.WAITING: events.command}
-    runner = HookRunner(commands, log, MemoryStore, store="", include_text=False)
+    variables = HookVariables(MemoryStore, log, store="", include_text=False)
+    runner = HookRunner(commands, variables, log)
     runner.notify([event()] * (MAX_RUNNING + 1) + [event(kind=TurnEventKind.WAITING)])
     assert events.next_event() == ("waiting", "end_turn", "0")
 
@@ -451,8 +449,9 @@ def test_a_hanging_command_is_killed_with_its_children(
 def test_a_hanging_command_is_killed_after_the_end_of_its_host(events: HookEvents) -> None:
     code = (
         "import sys; from rekindle.runtime.hooks import *; from rekindle.store.memory import *;"
-        "runner = HookRunner({TurnEventKind.END: tuple(sys.argv[1:])}, Log(), MemoryStore,"
-        " store='', include_text=False, time_limit=0.2);"
+        "variables = HookVariables(MemoryStore, Log(), store='', include_text=False);"
+        "commands = {TurnEventKind.END: tuple(sys.argv[1:])};"
+        "runner = HookRunner(commands, variables, Log(), time_limit=0.2);"
         "runner.notify([TurnEvent(session_id='s', kind=TurnEventKind.END, reason='')]);"
         "runner.finish(); os._exit(0)"
     )
@@ -518,14 +517,14 @@ def test_a_fault_in_one_hook_leaves_the_others_alone(
     events: HookEvents, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runner = runner_of(log, events.command)
-    read = runner._read  # noqa: SLF001 - the place of the fault
+    describe = HookVariables.of
 
-    def fail_once(it: TurnEvent) -> object:
+    def fail(variables: HookVariables, it: TurnEvent) -> dict[str, str]:
         if it.session_id == "bad":
             raise RuntimeError("a fault")
-        return read(it)
+        return describe(variables, it)
 
-    monkeypatch.setattr(runner, "_read", fail_once)
+    monkeypatch.setattr(HookVariables, "of", fail)
     runner.notify([event("bad")] * (MAX_RUNNING + 1) + [event("good")])
     assert events.next()["variables"]["REKINDLE_SESSION"] == "good"
 

@@ -39,6 +39,8 @@ VARIABLE = "REKINDLE_EVENT"
 """The variable by which a process knows that a hook has started it."""
 
 _TEXT = "REKINDLE_TEXT"
+_MAX_MASKED = 20 * MAX_TEXT
+"""Masking takes long for a text of megabytes, and a part of a key at this end is not shown."""
 _MAX_WAITING = 32
 _MAX_VALUE = 4096
 _FINISH_TIMEOUT = 5.0
@@ -46,28 +48,73 @@ _FIRST_ENTRIES = 500
 _GROWTH = 8
 
 
-class HookRunner:
-    """Runs the hooks of one host.
+class HookVariables:
+    """Describes events to hooks, in the variables of their environment.
 
     `open_store` opens a store for reading, and `store` is its address as `REKINDLE_STORE` has it.
-    Any thread may call any method.
     """
 
-    def __init__(  # noqa: PLR0913 - one setting each
+    def __init__(
+        self, open_store: Callable[[], Store], log: Log, *, store: str, include_text: bool
+    ) -> None:
+        self._open_store = open_store
+        self._log = log
+        self._store = store
+        self._include_text = include_text
+
+    def of(self, event: TurnEvent) -> dict[str, str]:
+        """Return the variables that describe an event."""
+        session, answer = self._read(event)
+        variables = {
+            VARIABLE: event.kind.value,
+            "REKINDLE_SESSION": event.session_id,
+            "REKINDLE_TITLE": "(no title)",
+            "REKINDLE_REASON": event.reason,
+            "REKINDLE_CWD": "",
+            # Not REKINDLE_AGENT: that is the mark by which hosts recognise their own agents.
+            "REKINDLE_AGENT_NAME": "unknown",
+            "REKINDLE_CLIENTS": str(event.clients),
+            "REKINDLE_STORE": self._store,
+        }
+        if session is not None:
+            agent = session.agent.name or session.agent.program
+            variables["REKINDLE_CWD"] = session.cwd or ""
+            if session.title:
+                variables["REKINDLE_TITLE"] = one_line(mask_short(session.title))
+            if agent:
+                variables["REKINDLE_AGENT_NAME"] = one_line(agent)
+        if self._include_text:
+            text = event.question if event.kind is TurnEventKind.WAITING else answer
+            begin = text.strip()[:_MAX_MASKED]
+            variables[_TEXT] = _shorten(spelled_out(mask_short(begin)))
+        return {name: _usable(value) for name, value in variables.items()}
+
+    def _read(self, event: TurnEvent) -> tuple[Session | None, str]:
+        """Return the session, and the agent's last answer if a hook receives it."""
+        try:
+            with self._open_store() as store:
+                session = store.session(event.session_id)
+                wants_answer = self._include_text and event.kind is TurnEventKind.END
+                return session, _last_answer(store, session) if wants_answer else ""
+        except RekindleError as error:
+            self._log.note(f"a hook learns no title: {error}")
+            return None, ""
+
+
+class HookRunner:
+    """Runs the hooks of one host. Any thread may call any method."""
+
+    def __init__(
         self,
         commands: Mapping[TurnEventKind, tuple[str, ...]],
+        variables: HookVariables,
         log: Log,
-        open_store: Callable[[], Store],
         *,
-        store: str,
-        include_text: bool,
         time_limit: float = TIME_LIMIT,
     ) -> None:
         self._commands = commands
+        self._variables = variables
         self._log = log
-        self._open_store = open_store
-        self._store = store
-        self._include_text = include_text
         self._time_limit = time_limit
         self._changed = Condition()
         self._waiting: deque[TurnEvent] = deque()
@@ -135,7 +182,7 @@ class HookRunner:
 
     def _start(self, event: TurnEvent) -> None:
         name, command = f"on_{event.kind}", self._commands[event.kind]
-        variables = self._variables(event)
+        variables = self._variables.of(event)
         environ = {**os.environ, **variables}
         if _TEXT not in variables:
             # A hook may have started this process.
@@ -187,45 +234,6 @@ class HookRunner:
         else:
             self._has_reported = True
             self._log.report(f"{text}; the conversation continues")
-
-    # -- variables -------------------------------------------------------------------------
-
-    def _variables(self, event: TurnEvent) -> dict[str, str]:
-        """Return the variables that describe an event."""
-        session, answer = self._read(event)
-        variables = {
-            VARIABLE: event.kind.value,
-            "REKINDLE_SESSION": event.session_id,
-            "REKINDLE_TITLE": "(no title)",
-            "REKINDLE_REASON": event.reason,
-            "REKINDLE_CWD": "",
-            # Not REKINDLE_AGENT: that is the mark by which hosts recognise their own agents.
-            "REKINDLE_AGENT_NAME": "unknown",
-            "REKINDLE_CLIENTS": str(event.clients),
-            "REKINDLE_STORE": self._store,
-        }
-        if session is not None:
-            agent = session.agent.name or session.agent.program
-            variables["REKINDLE_CWD"] = session.cwd or ""
-            if session.title:
-                variables["REKINDLE_TITLE"] = one_line(mask_short(session.title))
-            if agent:
-                variables["REKINDLE_AGENT_NAME"] = one_line(agent)
-        if self._include_text:
-            text = event.question if event.kind is TurnEventKind.WAITING else answer
-            variables[_TEXT] = _shorten(spelled_out(mask_short(text.strip())))
-        return {name: _usable(value) for name, value in variables.items()}
-
-    def _read(self, event: TurnEvent) -> tuple[Session | None, str]:
-        """Return the session, and the agent's last answer if a hook receives it."""
-        try:
-            with self._open_store() as store:
-                session = store.session(event.session_id)
-                wants_answer = self._include_text and event.kind is TurnEventKind.END
-                return session, _last_answer(store, session) if wants_answer else ""
-        except RekindleError as error:
-            self._log.note(f"a hook learns no title: {error}")
-            return None, ""
 
 
 def _last_answer(store: Store, session: Session) -> str:

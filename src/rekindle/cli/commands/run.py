@@ -243,18 +243,19 @@ def _hooks(
         return None
     from rekindle.composition import open_store
     from rekindle.proxy.step import TurnEventKind
-    from rekindle.runtime.hooks import VARIABLE, HookRunner
+    from rekindle.runtime.hooks import VARIABLE, HookRunner, HookVariables
 
     if VARIABLE in os.environ:
         log.note("no hooks run, because a hook has started this process")
         return None
-    return HookRunner(
-        {it: section[f"on_{it}"] for it in TurnEventKind if f"on_{it}" in section},
-        log,
+    variables = HookVariables(
         lambda: open_store(address, create=False),
+        log,
         store=address.as_option,
         include_text=section.get("include_text", False),
     )
+    commands = {it: section[f"on_{it}"] for it in TurnEventKind if f"on_{it}" in section}
+    return HookRunner(commands, variables, log)
 
 
 def _detachment(
