@@ -42,6 +42,17 @@ def test_descendants_are_recognised_by_the_mark(tmp_path: Path) -> None:
     assert not descends_from_agent(31, tmp_path)
 
 
+def test_descendants_of_a_trusted_child_are_no_descendants_of_an_agent(tmp_path: Path) -> None:
+    process(tmp_path, 10, os.getpid())
+    process(tmp_path, 11, 10)
+    process(tmp_path, 12, 11, f"{MARK}={os.getpid()}.5\0".encode())
+    process(tmp_path, 20, os.getpid())
+    found = [descends_from_agent(it, tmp_path, is_trusted={10}.__contains__) for it in (10, 11, 20)]
+    assert found == [False, False, True]
+    # The mark counts, whatever ancestors it has.
+    assert descends_from_agent(12, tmp_path, is_trusted={10}.__contains__)
+
+
 def test_a_real_child_is_a_descendant_and_a_parent_is_not() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         assert descends_from_agent(child.pid)

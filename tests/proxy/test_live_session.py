@@ -309,6 +309,29 @@ def test_a_held_prompt_is_a_running_turn() -> None:
     assert turn.is_running
 
 
+@pytest.mark.parametrize("begin", ["prompt", "state", "restored"])
+def test_the_end_of_a_turn_is_reported_once(begin: str) -> None:
+    turn = TurnTracker()
+    assert not turn.take_end()
+    if begin == "prompt":
+        turn.prompt_sent(CLIENT, is_acknowledged_later=False)
+    elif begin == "state":
+        turn.state_changed(is_idle=False, has_stop_reason=False)
+    else:
+        turn.report_state(is_idle=False)
+    assert [turn.take_end(), turn.take_end()] == [True, False]
+
+
+def test_a_prompt_that_crosses_with_the_end_of_a_turn_begins_another() -> None:
+    turn = TurnTracker()
+    turn.prompt_sent(CLIENT, is_acknowledged_later=True)
+    turn.acknowledged()
+    turn.prompt_sent(CLIENT, is_acknowledged_later=True)
+    assert turn.take_end()
+    turn.acknowledged()
+    assert [turn.take_end(), turn.take_end()] == [True, False]
+
+
 # -- titles -----------------------------------------------------------------------------------
 
 

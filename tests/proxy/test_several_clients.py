@@ -117,6 +117,10 @@ class SeveralClients(RuleBasedStateMachine):
             self.session.acknowledge()
         self.session.end_turn(reason)
 
+    @invariant()
+    def check_events(self) -> None:
+        self.session.check_events()
+
     @precondition(lambda self: not self.session.has_turn and not self.session.unanswered)
     @rule()
     def check_views(self) -> None:

@@ -1,7 +1,7 @@
 """The driver with peers in this process: no pipes, no child process, a store in memory."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from queue import Empty
 from typing import Any
 
@@ -13,7 +13,7 @@ from rekindle.model import LeaseHolder, Opened, Page
 from rekindle.proxy.connection_state import EngineSettings
 from rekindle.proxy.engine import Engine
 from rekindle.proxy.peers import AGENT, Peer
-from rekindle.proxy.step import AgentExit
+from rekindle.proxy.step import AgentExit, TurnEvent
 from rekindle.runtime.driver import Driver
 from rekindle.runtime.log import Log
 from rekindle.runtime.recorder import Recorder
@@ -30,13 +30,17 @@ class Pair:
         self.reason: str | None = None
         self.starts = 0
         self.wakes = 0
+        self.store = store
+        self.events: list[tuple[str, int]] = []
+        """The events in turns, each with the number of entries that were recorded then."""
         self.driver = Driver(
-            Engine(EngineSettings(command=("agent",), version="9")),
+            Engine(EngineSettings(command=("agent",), version="9", has_hooks=True)),
             Recorder(lambda: store, log),
             log,
             holder=OURS,
             start_agent=self.start_agent,
             on_wake=self.woken,
+            on_events=self.note_events,
         )
         self.client, self.agent = InProcessPeer(), InProcessPeer()
         self.client_peer = self.driver.attach_client(self.client)
@@ -50,6 +54,9 @@ class Pair:
 
     def woken(self) -> None:
         self.wakes += 1
+
+    def note_events(self, events: Sequence[TurnEvent]) -> None:
+        self.events += [(it.kind, self.store.session(it.session_id).last_seq) for it in events]
 
     def request(self, request_id: int, method: str, **params: object) -> None:
         self.client.send(
@@ -114,6 +121,15 @@ def test_a_message_is_recorded_before_the_peer_receives_it(
     monkeypatch.setattr(pair.agent, "queue", spy)
     pair.request(3, "session/prompt", sessionId="s1", prompt=[])
     assert seen == [3]
+
+
+def test_an_event_in_a_turn_is_reported_after_it_is_recorded(pair: Pair) -> None:
+    pair.initialize()
+    pair.new()
+    pair.request(3, "session/prompt", sessionId="s1", prompt=[])
+    assert pair.events == []
+    pair.serve({"stopReason": "end_turn"})
+    assert pair.events == [("end", 4)]
 
 
 def test_a_client_that_is_detached_leaves_no_unused_session(pair: Pair, store: MemoryStore) -> None:

@@ -11,7 +11,8 @@ A script has the messages of both peers, and the effects of each:
     ended CODE|SIGNAL STDERR TAIL    the agent exits
 
     meets NUMBERS   the requirements that the script tests
-    with FLAGS      the options of the user: strict, no-handover, takeover, agents, lasting
+    with FLAGS      the options of the user: strict, no-handover, takeover, agents, lasting,
+                    hooks, which shows the events of turns
     speaks CLIENT AGENT      the protocol versions of client and agent
     agent NAME METHODS       the agent has answered `initialize`, and offers these methods
     open ID [MODE]           a session was created in /p
@@ -87,7 +88,7 @@ from rekindle.proxy.connection_state import AgentChoice, EngineSettings
 from rekindle.proxy.engine import Engine
 from rekindle.proxy.flow import ConnectToHost, ExtendSession, QueryFailed, StartAgent, WriteChanges
 from rekindle.proxy.peers import AGENT, NO_CLIENT, Peer
-from rekindle.proxy.step import AgentExit, Step
+from rekindle.proxy.step import AgentExit, Step, TurnEvent
 from rekindle.runtime.query_handler import QueryHandler
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
@@ -150,6 +151,7 @@ class Playbook:
             agents=AGENTS if "agents" in self.flags else (),
             agent_name="first" if "agents" in self.flags else "",
             outlives_clients="lasting" in self.flags,
+            has_hooks="hooks" in self.flags,
         )
         self.engine = Engine(settings)
         self.clients = {"c": self.engine.add_client()}
@@ -485,6 +487,7 @@ class Playbook:
         self.out += [f"*  disconnects from {names[peer]}" for peer in step.left_hosts]
         self.out += [f"!  {it.text}" + f": {it.quote}" * bool(it.quote) for it in step.reports]
         self.reports += [it.text for it in step.reports]
+        self.out += [f"*  {describe_event(event)}" for event in step.events]
         self.wake_us = step.wake_us
         for posed in step.queries:
             if isinstance(posed.query, StartAgent):
@@ -510,6 +513,12 @@ class Playbook:
             changes = query.changes
         lines = [it for change in changes for it in describe_change(change, received)]
         self.out += [f"#  {line}" for line in lines]
+
+
+def describe_event(event: TurnEvent) -> str:
+    """Return the line that describes an event in a turn."""
+    question = f" ({event.question})" if event.question else ""
+    return f"{event.session_id} {event.kind}: {event.reason}{question}, clients: {event.clients}"
 
 
 def describe_change(change: Change, received: list[bytes]) -> list[str]:

@@ -13,6 +13,7 @@ from client_model_v2 import EditorV2
 from playbook import Playbook
 from rekindle.acp.jsonrpc import update_line
 from rekindle.proxy.peers import AGENT, Peer
+from rekindle.proxy.step import Step, TurnEventKind
 
 Json = dict[str, Any]
 SESSION = "s"
@@ -75,8 +76,12 @@ class SharedSession(Playbook):
 
     def __init__(self, agent: int, *, is_lasting: bool = False) -> None:
         super().__init__()
-        if is_lasting:
-            self.do_with("lasting")
+        self.ends: list[str] = []
+        """The reasons with which the agent has ended turns."""
+        self.events: dict[TurnEventKind, list[str]] = {kind: [] for kind in TurnEventKind}
+        """The reasons of the events in turns, by kind."""
+        self.question_count = 0
+        self.do_with("hooks lasting" if is_lasting else "hooks")
         # Ids made from the time must differ from ids made from seqs.
         self.now = 1_700_000_000_000_000
         self.models: dict[str, ClientModel] = {}
@@ -130,6 +135,15 @@ class SharedSession(Playbook):
         model = self.models.get(name)
         if model is not None and isinstance(model.view, Editor) and model.is_attached:
             model.view.prompt(blocks)
+
+    def apply_step(self, step: Step, received: list[bytes]) -> None:
+        """Note the events of a step."""
+        for event in step.events:
+            assert event.session_id == SESSION
+            attached = [it for it in self.models.values() if it.is_attached and not it.is_observer]
+            assert event.clients == len(attached)
+            self.events[event.kind].append(event.reason)
+        super().apply_step(step, received)
 
     # -- clients --------------------------------------------------------------------------------
 
@@ -213,6 +227,7 @@ class SharedSession(Playbook):
             subject = {"type": "tool_call", "toolCall": {"toolCallId": call["toolCallId"]}}
             params |= {"title": "T", "subject": subject}
         question = self.count * 1000
+        self.question_count += 1
         self.unanswered.add(question)
         message = {"id": question, "method": "session/request_permission", "params": params}
         self.receive(AGENT, [json.dumps(message)])
@@ -238,6 +253,8 @@ class SharedSession(Playbook):
 
     def end_turn(self, reason: str) -> None:
         """Let the agent end its tool calls, and its turn."""
+        if self.agent_version == 1 or self.is_working:
+            self.ends.append(reason)
         calls, self.calls = self.calls, []
         for call_id in calls:
             ended = {"toolCallId": call_id, "status": "completed"}
@@ -257,6 +274,11 @@ class SharedSession(Playbook):
         return bool(self.prompts) or self.is_working
 
     # -- judgement --------------------------------------------------------------------------------
+
+    def check_events(self) -> None:
+        """Check that each question, and each end of a turn, has led to one event."""
+        assert self.events[TurnEventKind.END] == self.ends
+        assert len(self.events[TurnEventKind.WAITING]) == self.question_count
 
     def check_views(self) -> None:
         """Compare the view of each client with that of a client that opens the session now."""

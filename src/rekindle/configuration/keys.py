@@ -269,6 +269,33 @@ KEYS = (
         help="the seconds that the agent may take to exit after the client has left",
     ),
     ConfigurationKey(
+        name="hooks.on_waiting",
+        kind=COMMAND,
+        default=None,
+        default_text="no command",
+        help="the command that runs when the agent asks you for a permission or for input",
+    ),
+    ConfigurationKey(
+        name="hooks.on_end",
+        kind=COMMAND,
+        default=None,
+        default_text="no command",
+        help="the command that runs when a turn has ended",
+    ),
+    ConfigurationKey(
+        name="hooks.on_death",
+        kind=COMMAND,
+        default=None,
+        default_text="no command",
+        help="the command that runs when the agent or its host has died in the middle of a turn",
+    ),
+    ConfigurationKey(
+        name="hooks.include_text",
+        kind=BOOLEAN,
+        default=False,
+        help="whether these commands receive text of the conversation",
+    ),
+    ConfigurationKey(
         name="agents.NAME.command",
         kind=COMMAND,
         default=None,

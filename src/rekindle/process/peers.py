@@ -4,6 +4,7 @@ import os
 import socket
 import struct
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -34,10 +35,14 @@ def peer_of(connection: socket.socket) -> PeerProcess:
     return PeerProcess(uid, pid)
 
 
-def descends_from_agent(pid: int, proc: Path = _PROC) -> bool:
+def descends_from_agent(
+    pid: int, proc: Path = _PROC, *, is_trusted: Callable[[int], bool] = lambda _: False
+) -> bool:
     """Return whether a process is a descendant of an agent that this process has started.
 
-    Its ancestors and the mark in its environment show it. Only Linux shows both.
+    Its ancestors and the mark in its environment show it. Only Linux shows both. `is_trusted`
+    returns whether a child of this process is no agent, and so are its descendants without the
+    mark.
     """
     own = str(os.getpid())
     with suppress(OSError, ValueError):
@@ -46,6 +51,8 @@ def descends_from_agent(pid: int, proc: Path = _PROC) -> bool:
             return True
     with suppress(OSError, ValueError):
         for _ in range(_MAX_ANCESTORS):
+            if is_trusted(pid):
+                return False
             # The name of the program is in parentheses, and may contain any characters.
             stat = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
             pid = int(stat.rpartition(")")[2].split()[1])

@@ -27,7 +27,7 @@ from rekindle.proxy.open_requests import OpenRequest
 from rekindle.proxy.outbox import RUNNING, Outbox
 from rekindle.proxy.peers import AGENT, NO_CLIENT, ClientConnection, Peer
 from rekindle.proxy.permissions import CANCELLED, PermissionRequests
-from rekindle.proxy.step import UserReport
+from rekindle.proxy.step import TurnEventKind, UserReport
 from rekindle.proxy.subagent_updates import SubagentUpdates
 from rekindle.proxy.subagents import LiveSubagent, is_announcement
 from rekindle.proxy.translation import (
@@ -444,6 +444,8 @@ class AgentMessages:
             return
         if method in methods.ASKS_USER:
             self._send_notice(live)
+            if root is not None and conn.settings.has_hooks:
+                outbox.note_event(root, TurnEventKind.WAITING, *_question_in(method, line))
         sent_id = request_id
         if conn.agent.generation:
             # A late answer to an earlier process must not count as an answer to this one.
@@ -567,6 +569,16 @@ class AgentMessages:
         self._conn.agent.deaths = 0
         if live is not None and not live.turn.is_working:
             live.handover.prompt_ended(prompt_id)
+
+
+def _question_in(method: str, line: bytes) -> tuple[str, str]:
+    """Return the kind of a question to the user, and its text."""
+    params = as_object((decode_object(line) or {}).get("params"))
+    if method == methods.ELICIT:
+        return "input", as_str(params.get("message")) or ""
+    # Version 2 has a title; in version 1, the title is that of the tool call.
+    title = as_str(params.get("title")) or as_str(as_object(params.get("toolCall")).get("title"))
+    return "permission", title or ""
 
 
 def _changed_setting(request: OpenRequest, line: bytes) -> Json | None:

@@ -54,6 +54,8 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
 
     The agent is then offered no files and terminals of a client.
     """
+    has_hooks: bool = False
+    """Whether the driver wants the events of turns."""
     token: str = ""
     """Distinguishes the ids of the engine's own requests from those of other processes."""
 

@@ -45,6 +45,7 @@ from rekindle.proxy.flow import (
     RecordChanges,
     RecordUndelivered,
     Refusal,
+    ReportHostDeath,
     ReportToUser,
     SendToClient,
     SendToSession,
@@ -61,7 +62,7 @@ from rekindle.proxy.live_session import HeldPrompt, LiveSession
 from rekindle.proxy.outbox import Outbox
 from rekindle.proxy.peers import AGENT, LEFT_CLIENT, NO_CLIENT, ClientConnection, Peer
 from rekindle.proxy.permissions import PermissionRequests
-from rekindle.proxy.step import AgentExit, Step
+from rekindle.proxy.step import AgentExit, Step, TurnEventKind
 from rekindle.proxy.validation import lost_session
 
 
@@ -232,6 +233,8 @@ class Engine:
         if exited.exit_code == 0:
             self._journal.record_changes(saved_sessions(conn))
         self._agent.subagents_exited()
+        for live in conn.sessions.all():
+            outbox.note_death(live, exited)
         for live in conn.sessions.working():
             outbox.interrupt_turn(live, exited)
         conn.agent_exited()
@@ -443,6 +446,8 @@ class Engine:
                 self._receive_updates(self._conn.queues.take_held(action.session_id))
             case ReportToUser():
                 self._outbox.report(action.text, action.quote)
+            case ReportHostDeath():
+                self._outbox.note_event(action.live, TurnEventKind.DEATH, action.reason)
             case _:  # pragma: no cover - the match is complete
                 assert_never(action)
 

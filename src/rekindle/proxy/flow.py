@@ -330,6 +330,13 @@ class ReportToUser(Struct, frozen=True):
     """The part that comes from the conversation."""
 
 
+class ReportHostDeath(Struct, frozen=True):
+    """Note that the host of a session has ended in the middle of a turn. Result: None."""
+
+    live: LiveSession
+    reason: str
+
+
 # -- waits ------------------------------------------------------------------------------------
 
 
@@ -389,6 +396,7 @@ Action = (
     | FlushHeld
     | RecordChanges
     | ReportToUser
+    | ReportHostDeath
 )
 """Done by the engine at once."""
 

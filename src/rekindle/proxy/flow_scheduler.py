@@ -32,6 +32,7 @@ from rekindle.proxy.flow import (
     RecordChanges,
     RecordUndelivered,
     Refusal,
+    ReportHostDeath,
     ReportToUser,
     SendToClient,
     SendToSession,
@@ -275,6 +276,7 @@ class FlowScheduler:
                 | FlushHeld()
                 | RecordChanges()
                 | ReportToUser()
+                | ReportHostDeath()
             ):
                 self._host.perform(running, effect)
                 return True, None

@@ -380,6 +380,8 @@ class TurnTracker(Struct):
 
     An idle state without a stop reason may be the end of earlier work that crossed with a new
     prompt. While a prompt is unacknowledged, only a stop reason ends the turn.
+
+    A prompt or an active state begins a turn whose end the user has yet to learn (`awaits_end`).
     """
 
     state: AgentTurn = AgentTurn.IDLE
@@ -390,6 +392,8 @@ class TurnTracker(Struct):
     prompter: Peer = NO_CLIENT
     """The client that sent the last prompt."""
     prompt_count: int = 0
+    awaits_end: bool = False
+    """Whether a turn has begun whose end is not reported to the user yet."""
 
     @property
     def is_working(self) -> bool:
@@ -405,6 +409,7 @@ class TurnTracker(Struct):
         """Note a prompt that is forwarded to the agent."""
         self.prompter = client
         self.prompt_count += 1
+        self.awaits_end = True
         self.unacknowledged += is_acknowledged_later
 
     def acknowledged(self) -> None:
@@ -427,6 +432,7 @@ class TurnTracker(Struct):
         is_ahead = self.state in _AHEAD or (self.unacknowledged > 0 and not was_working)
         if not is_idle:
             self.state = _T.WORKING_AHEAD if is_ahead else _T.WORKING
+            self.awaits_end = True
             return False
         if is_end and (was_working or is_ahead):
             self.unacknowledged = max(self.unacknowledged - is_ahead, 0)
@@ -442,6 +448,15 @@ class TurnTracker(Struct):
             self.state = _T.IDLE_AHEAD if is_ahead else _T.IDLE
         else:
             self.state = _T.WORKING_AHEAD if is_ahead else _T.WORKING
+            self.awaits_end = True
+
+    def take_end(self) -> bool:
+        """Return, once for each turn, whether its end is to be reported to the user.
+
+        A prompt that is not acknowledged yet begins another turn.
+        """
+        is_due, self.awaits_end = self.awaits_end, self.unacknowledged > 0
+        return is_due
 
     def finish(self) -> None:
         """End the turn for the agent."""

@@ -11,14 +11,14 @@ from msgspec import Raw
 
 from rekindle.acp import methods, update_kinds
 from rekindle.acp.jsonrpc import Envelope, update_line
-from rekindle.acp.translate.endings import ending_to_v2
+from rekindle.acp.translate.endings import STOP_REASONS, ending_to_v2
 from rekindle.jsonvalue import Json, encode
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.journal import Journal
 from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.open_requests import OpenRequest
 from rekindle.proxy.peers import AGENT, NO_CLIENT, ClientConnection, Peer
-from rekindle.proxy.step import AgentExit, Step, UserReport
+from rekindle.proxy.step import AgentExit, Step, TurnEvent, TurnEventKind, UserReport
 from rekindle.proxy.strict import StrictMode
 from rekindle.proxy.translation import shown_to, translate_update
 
@@ -176,6 +176,8 @@ class Outbox:
             self._answer_held(live, outcome)
         elif not self.conn.has_turn(live.id):
             self.report_turn(live, ending_to_v2(outcome), but=client)
+        if not self.conn.has_turn(live.id):
+            self._note_end(live, outcome)
 
     def turn_ended(
         self, live: LiveSession, outcome: dict[str, Any], *, is_reported: bool = False
@@ -186,6 +188,7 @@ class Outbox:
         """
         self._answer_held(live, outcome)
         self.report_turn(live, ending_to_v2(outcome), but=live.turn.prompter, to_v2=not is_reported)
+        self._note_end(live, outcome)
 
     def _answer_held(self, live: LiveSession, outcome: dict[str, Any]) -> None:
         """Answer the version 1 client that waits for the end of a turn, if any."""
@@ -216,6 +219,38 @@ class Outbox:
                 meta = {"rekindle": {"turn": state}}
                 update = {"sessionUpdate": update_kinds.SESSION_INFO_UPDATE, "_meta": meta}
                 self.send(client.peer, update_line(live.id, update))
+
+    # -- events for the user ---------------------------------------------------------------
+
+    def note_event(
+        self, live: LiveSession, kind: TurnEventKind, reason: str, question: str = ""
+    ) -> None:
+        """Inform the driver of an event in a turn, if it wants to know."""
+        if self.conn.settings.has_hooks:
+            event = TurnEvent(
+                session_id=live.id,
+                kind=kind,
+                reason=reason,
+                clients=sum(not it.is_observer for it in live.clients.values()),
+                question=question,
+            )
+            self.step.events.append(event)
+
+    def note_death(self, live: LiveSession, exited: AgentExit) -> None:
+        """Note that the agent has exited in the middle of a turn, which has no other end."""
+        if live.turn.awaits_end:
+            live.turn.awaits_end = False
+            self.note_event(live, TurnEventKind.DEATH, str(exited))
+
+    def _note_end(self, live: LiveSession, outcome: dict[str, Any]) -> None:
+        """Note the end of a turn. Only the first of several reports of one end counts."""
+        if live.turn.take_end():
+            reason = ending_to_v2(outcome)["stopReason"]
+            is_known = reason in STOP_REASONS or reason == "error"
+            # An agent can give any text as a reason.
+            self.note_event(live, TurnEventKind.END, reason if is_known else "end_turn")
+
+    # -- titles ----------------------------------------------------------------------------
 
     def announce_title(self, live: LiveSession | None) -> None:
         """Send the clients the title that waits for the end of the turn, if any.

@@ -3,6 +3,7 @@
 Knows the values of a step, not how a driver carries them out.
 """
 
+from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
@@ -18,6 +19,30 @@ class UserReport(Struct, frozen=True):
 
     text: str
     quote: str = ""
+
+
+class TurnEventKind(StrEnum):
+    """The kinds of events that the user can be informed of."""
+
+    WAITING = "waiting"
+    """The agent has asked the user, and waits for the answer."""
+    END = "end"
+    """A turn has ended."""
+    DEATH = "death"
+    """The agent, or the host of the session, has ended in the middle of a turn."""
+
+
+class TurnEvent(Struct, frozen=True, kw_only=True):
+    """An event in a turn of a session that a client can open. Sub-agents have none of their own."""
+
+    session_id: str
+    kind: TurnEventKind
+    reason: str
+    """A stop reason or `error`, the kind of question, or how the process ended."""
+    clients: int = 0
+    """The number of clients that have the session open. Observers do not count."""
+    question: str = ""
+    """The text of the question, which comes from the conversation."""
 
 
 class PendingQuery(Struct, frozen=True):
@@ -51,6 +76,8 @@ class Step(Struct):
     reports: list[UserReport] = []
     queries: list[PendingQuery] = []
     """Queries to answer at once, in order. Each answer leads to another step."""
+    events: list[TurnEvent] = []
+    """The events in turns, if the driver wants to know them."""
     wake_us: int | None = None
     """The time at which the engine wants a tick, if no other event comes before."""
 

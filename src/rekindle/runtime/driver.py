@@ -11,7 +11,7 @@ Knows no file descriptor, no signal and no process. Any number of threads may ca
 """
 
 import traceback
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any
@@ -24,7 +24,7 @@ from rekindle.proxy.engine import Engine
 from rekindle.proxy.flow import ConnectToHost, QueryFailed
 from rekindle.proxy.host_connections import position
 from rekindle.proxy.peers import AGENT, Peer
-from rekindle.proxy.step import AgentExit, PendingQuery, Step
+from rekindle.proxy.step import AgentExit, PendingQuery, Step, TurnEvent
 from rekindle.runtime.clock import Clock
 from rekindle.runtime.log import Log
 from rekindle.runtime.outlets import ConnectHost, HostOutlets, Outlets
@@ -44,7 +44,8 @@ class Driver:
     `start_agent` starts the agent again when the engine asks for it. `switch_agent` ends the agent,
     so that the next start runs another command. Both are called with the lock held, and return
     None or the reason why they failed. `on_wake` is called when the
-    engine wants a tick at another time than before.
+    engine wants a tick at another time than before. `on_events` is called with the lock held, after
+    the changes of the events are recorded.
     """
 
     def __init__(  # noqa: PLR0913 - one collaborator each
@@ -59,6 +60,7 @@ class Driver:
         on_wake: Callable[[], None] = lambda: None,
         connect_host: ConnectHost | None = None,
         describe: Callable[[], dict[str, Any]] = dict,
+        on_events: Callable[[Sequence[TurnEvent]], None] = lambda _: None,
     ) -> None:
         self._engine = engine
         self._recorder = recorder
@@ -74,6 +76,7 @@ class Driver:
         self._hosts = HostOutlets(connect_host)
         self._unused = UnusedSessions(recorder, holder, log)
         self._on_wake = on_wake
+        self._on_events = on_events
         self._lock = Lock()
         self._outlets = Outlets()
         self._wake_us: int | None = None
@@ -251,6 +254,8 @@ class Driver:
             self._send_to_hosts(step)
         for report in step.reports:
             self._log.report(report.text, quote=report.quote)
+        if step.events:
+            self._on_events(step.events)
         wake_us, self._wake_us = self._wake_us, step.wake_us
         if self._wake_us is not None and self._wake_us != wake_us:
             self._on_wake()

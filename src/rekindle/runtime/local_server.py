@@ -21,12 +21,23 @@ _FINISH_TIMEOUT = 1.0
 
 
 class LocalServer:
-    """Serves other processes of the user on the socket that the lease names."""
+    """Serves other processes of the user on the socket that the lease names.
 
-    def __init__(self, holder: LeaseHolder, driver: Driver, log: Log) -> None:
+    `is_trusted` returns whether this process has started a process that is no agent.
+    """
+
+    def __init__(
+        self,
+        holder: LeaseHolder,
+        driver: Driver,
+        log: Log,
+        *,
+        is_trusted: Callable[[int], bool] = lambda _: False,
+    ) -> None:
         self._holder = holder
         self._driver = driver
         self._log = log
+        self._is_trusted = is_trusted
         self._started_at = datetime.now(UTC)
         self._listener: SocketListener | None = None
         self._lock = Lock()
@@ -46,7 +57,7 @@ class LocalServer:
         path = Path(self._holder.socket)
         try:
             remove_dead_sockets(path.parent)
-            self._listener = SocketListener(path, self._serve)
+            self._listener = SocketListener(path, self._serve, self._is_trusted)
         except OSError as error:
             self._log.note(f"other processes cannot attach: {error}")
 

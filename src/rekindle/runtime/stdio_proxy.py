@@ -40,6 +40,7 @@ from rekindle.runtime.transports.stdio import StdioTransport
 if TYPE_CHECKING:
     from rekindle.process.detach import DetachedProcess
     from rekindle.runtime.detachment import Detachment
+    from rekindle.runtime.hooks import HookRunner
 
 _EXIT_TIMEOUT_AFTER_CLOSE = 0.2
 _FIRST_MESSAGE_TIMEOUT = 1.0
@@ -73,8 +74,10 @@ class StdioProxy:
         holder: LeaseHolder,
         variables_for: Callable[[tuple[str, ...]], Mapping[str, str]] = lambda _: {},
         detachment: "Detachment | None" = None,
+        hooks: "HookRunner | None" = None,
     ) -> None:
         self._log = log
+        self._hooks = hooks
         self._detachment = detachment
         holder = replace(holder, agent_group=process.pid)
         self._variables_for = variables_for
@@ -94,8 +97,14 @@ class StdioProxy:
             on_wake=lambda: self._events.put(None),
             connect_host=connect_to_host,
             describe=self._describe,
+            on_events=(lambda _: None) if hooks is None else hooks.notify,
         )
-        self._server = LocalServer(holder, self._driver, log)
+        self._server = LocalServer(
+            holder,
+            self._driver,
+            log,
+            is_trusted=(lambda _: False) if hooks is None else hooks.owns,
+        )
         self._client = self._driver.attach_client(self._client_transport.writer)
         self._agent = AgentConnection(process)
         self._driver.attach_agent(self._agent.writer)
@@ -120,6 +129,8 @@ class StdioProxy:
             self._drain_client()
         self._server.finish()
         self._driver.close()
+        if self._hooks is not None:
+            self._hooks.finish()
         if self._detachment is not None:
             self._detachment.finish()
         return self._agent.status[0]

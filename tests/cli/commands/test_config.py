@@ -20,6 +20,8 @@ pager = "most"
 color = false
 [run]
 grace = 2
+[hooks]
+on_end = ["notify", "--token", "very-secret"]
 [agents.mine]
 command = "agent --api-key very-secret"
 env = {API_KEY = "very-secret"}
@@ -61,6 +63,10 @@ def test_every_setting_is_printed_with_its_source(
         ["run.detach", "(end with the client)", "default"],
         ["run.log", "(no log)", "default"],
         ["run.grace", "2", "file"],
+        ["hooks.on_waiting", "(no command)", "default"],
+        ["hooks.on_end", "notify --token '***'", "file"],
+        ["hooks.on_death", "(no command)", "default"],
+        ["hooks.include_text", "false", "default"],
         ["agents.mine.command", "agent --api-key '***'", "file"],
         ["agents.mine.env", "API_KEY=***", "file"],
     ]
@@ -83,6 +89,8 @@ def test_json_has_documented_fields(path: Path, capsys: pytest.CaptureFixture[st
     assert found["color"] == {"value": False, "source": "flag", "origin": "--no-color"}
     assert found["run.log"] == {"value": None, "source": "default", "origin": None}
     assert found["agents.mine.env"]["value"] == {"API_KEY": "***"}
+    assert found["hooks.on_end"]["value"] == ["notify", "--token", "***"]
+    assert found["hooks.on_death"]["value"] is None
     text = f"{path}: unknown key `agents.mine.x`: `rekindle config` lists the keys"
     assert printed["problems"] == [{"text": text, "isError": False}]
     document = Path(__file__).parents[3] / "docs" / "reference" / "configuration.md"

@@ -5,7 +5,8 @@ from msgspec import Raw
 from rekindle.acp.jsonrpc import INTERNAL_ERROR, REQUEST_CANCELLED, error_response, response
 from rekindle.jsonvalue import Json, as_object, as_str
 
-_REASONS = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"})
+STOP_REASONS = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"})
+"""The stop reasons of version 1."""
 
 
 def ending_to_v2(answer: Json) -> Json:
@@ -24,7 +25,7 @@ def ending_to_v1(state: Json) -> Json:
     reason = as_str(state.get("stopReason"))
     if reason == "error":
         return {"error": _error(state.get("error"))}
-    return {"result": {"stopReason": reason if reason in _REASONS else "end_turn"}}
+    return {"result": {"stopReason": reason if reason in STOP_REASONS else "end_turn"}}
 
 
 def cancelled_prompt(protocol: int, request_id: Raw | None) -> bytes:

@@ -98,6 +98,9 @@ def _settings(
         for key in KEYS
         if not any(part.isupper() for part in key.parts)
     }
+    for name, setting in settings.items():
+        if name.startswith("hooks.on_") and setting.value:
+            settings[name] = setting._replace(value=list(mask_command(setting.value)))
     return settings | {"store": _store_setting(settings["store"])}
 
 

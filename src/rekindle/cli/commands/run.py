@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rekindle.configuration.file import Configuration
     from rekindle.process.detach import DetachedProcess
     from rekindle.runtime.detachment import Detachment
+    from rekindle.runtime.hooks import HookRunner
 
 DEFAULTS = {
     "handover": True,
@@ -192,6 +193,7 @@ def _run(
                 from rekindle.cli.agent_choices import choices_for
 
                 agents = choices_for(words, command)
+            hooks = _hooks(arguments.configuration, address, log)
             settings = EngineSettings(
                 agents=agents,
                 agent_name=agents[0].name if agents else "",
@@ -202,6 +204,7 @@ def _run(
                 handover_budget=arguments.handover_budget,
                 may_take_over=arguments.takeover,
                 outlives_clients=detached is not None,
+                has_hooks=hooks is not None,
                 token=os.urandom(4).hex(),
             )
             token = os.urandom(16).hex()
@@ -223,11 +226,36 @@ def _run(
                 holder=holder,
                 variables_for=lambda command: _variables_for(command, log),
                 detachment=detachment,
+                hooks=hooks,
             )
             return proxy.run(signals, grace=arguments.grace)
         except BaseException:
             agent.end(_GRACE)
             raise
+
+
+def _hooks(
+    configuration: "Configuration | None", address: StoreAddress, log: Log
+) -> "HookRunner | None":
+    """Return the runner of the user's hooks, if there are any."""
+    section = {} if configuration is None else configuration.section("hooks")
+    if not any(name.startswith("on_") for name in section):
+        return None
+    from rekindle.composition import open_store
+    from rekindle.proxy.step import TurnEventKind
+    from rekindle.runtime.hooks import VARIABLE, HookRunner, HookVariables
+
+    if VARIABLE in os.environ:
+        log.note("no hooks run, because a hook has started this process")
+        return None
+    variables = HookVariables(
+        lambda: open_store(address, create=False),
+        log,
+        store=address.as_option,
+        include_text=section.get("include_text", False),
+    )
+    commands = {it: section[f"on_{it}"] for it in TurnEventKind if f"on_{it}" in section}
+    return HookRunner(commands, variables, log)
 
 
 def _detachment(

@@ -28,6 +28,7 @@ from rekindle.proxy.flow import (
     ReadEntries,
     RecordChanges,
     Refusal,
+    ReportHostDeath,
     ReportToUser,
     SendToClient,
     SubFlow,
@@ -37,6 +38,7 @@ from rekindle.proxy.handlers.initialize import advertise
 from rekindle.proxy.handlers.restore import acquire_lease
 from rekindle.proxy.host_connections import AttachedSession, HostConnection, HostRequest
 from rekindle.proxy.journal import opening_entries, recorded_response
+from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.missed_updates import (
     interrupted,
     missed_lines,
@@ -203,6 +205,8 @@ def _continue_here(conn: ConnectionState, left: _LeftSession) -> SubFlow:
     attachment = left.attached.attachment
     attachment.is_joining = True
     conn.attach(left.client.peer, live, attachment)
+    if conn.settings.has_hooks:
+        yield from _report_death(live)
     undelivered = yield from _catch_up(left)
     attachment.is_joining = False
     # The entries of another process follow: the prompts that the host left open have ended.
@@ -213,6 +217,16 @@ def _continue_here(conn: ConnectionState, left: _LeftSession) -> SubFlow:
     elif len(undelivered) == len(left.prompts):
         yield SendToClient([_turn_line(left.id, ending)])
     _deliver(conn, left, undelivered)
+
+
+def _report_death(live: LiveSession) -> SubFlow:
+    """Report the death of a host, unless the record shows that no turn was running.
+
+    A host that ends by itself records the end of its turns.
+    """
+    transcript: Transcript = yield LoadTranscript(live.id)
+    if transcript.turns and transcript.turns[-1].ended_us is None:
+        yield ReportHostDeath(live, "the process that ran the agent has ended")
 
 
 def _continue_there(conn: ConnectionState, left: _LeftSession, holder: LeaseHolder) -> SubFlow:

@@ -90,11 +90,18 @@ class SocketListener:
     """Accepts connections of the same user's processes, except those of the own agent.
 
     `path` is a name in a private folder. If it is too long for a socket, it is a link to a short
-    one. The socket is made again if it vanishes.
+    one. The socket is made again if it vanishes. `is_trusted` returns whether this process has
+    started a process that is no agent.
     """
 
-    def __init__(self, path: Path, on_connection: Callable[[SocketConnection], None]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        on_connection: Callable[[SocketConnection], None],
+        is_trusted: Callable[[int], bool] = lambda _: False,
+    ) -> None:
         self.path = path
+        self._is_trusted = is_trusted
         self._on_connection = on_connection
         self._short_folder: Path | None = None
         self._socket: socket.socket | None = None
@@ -158,7 +165,9 @@ class SocketListener:
                 return
             try:
                 peer = peer_of(connection)
-                is_allowed = peer.uid == os.getuid() and not descends_from_agent(peer.pid)
+                is_allowed = peer.uid == os.getuid() and not descends_from_agent(
+                    peer.pid, is_trusted=self._is_trusted
+                )
             except OSError:
                 is_allowed = False
             if is_allowed:
