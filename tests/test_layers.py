@@ -47,7 +47,7 @@ PARTS = {
 LAZY = {("store/address.py", "store/sqlite")}
 """A module that names an implementation, and imports it only when it is asked for one."""
 
-FRONTS = {"cli", "composition", "public", "__init__", "__main__"}
+FRONTS = {"cli", "composition", "public", "sharing", "__init__", "__main__"}
 """The composition root: the command line, and the public API. No other package imports them."""
 PURE = {"errors", "model", "jsonvalue", "text", "acp", "transcript", "proxy", "export"}
 IMPURE = {"os", "time", "threading", "subprocess", "random", "signal", "socket", "apsw", "queue"}

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
         Side,
         TitleSource,
     )
-    from rekindle.public import attach, open_store
+    from rekindle.public import open_store
+    from rekindle.sharing import attach
     from rekindle.store.address import StoreAddress, locate
     from rekindle.store.base import ReadableStore
     from rekindle.transcript.model import (
@@ -135,7 +136,8 @@ _MODULES = {
         "Side",
         "TitleSource",
     },
-    "rekindle.public": {"attach", "open_store"},
+    "rekindle.public": {"open_store"},
+    "rekindle.sharing": {"attach"},
     "rekindle.store.address": {"StoreAddress", "locate"},
     "rekindle.store.base": {"ReadableStore"},
     "rekindle.transcript.model": {

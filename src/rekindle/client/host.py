@@ -9,7 +9,7 @@ from rekindle.client.agent import Agent
 from rekindle.client.dispatcher import SessionDispatcher
 from rekindle.client.handshake import initialize
 from rekindle.client.models import OnPermission
-from rekindle.client.process import LineReader, ProcessExit
+from rekindle.client.process import LineProtocol, ProcessExit
 from rekindle.errors import HostError
 from rekindle.process.peers import peer_of
 
@@ -40,7 +40,7 @@ async def connect_to_host(
     try:
         async with asyncio.timeout(_CONNECT_TIMEOUT):
             transport, _ = await asyncio.get_running_loop().create_unix_connection(
-                lambda: LineReader(sessions.rpc.receive, lambda: sessions.close(end)),
+                lambda: LineProtocol(sessions.rpc.receive, lambda: sessions.close(end)),
                 path,
             )
     except (OSError, TimeoutError) as error:

@@ -37,7 +37,7 @@ class ProcessExit(Struct, frozen=True):
     stderr: tuple[str, ...]
 
 
-class LineReader(asyncio.Protocol):
+class LineProtocol(asyncio.Protocol):
     """Passes on the whole lines of each read, joined by newlines."""
 
     def __init__(
@@ -111,8 +111,8 @@ class _Pipes:
     def __init__(
         self,
         process: "subprocess.Popen[bytes]",
-        stdout: LineReader,
-        stderr: LineReader,
+        stdout: LineProtocol,
+        stderr: LineProtocol,
         stdin: _WriteWatcher,
     ) -> None:
         self._process = process
@@ -237,8 +237,8 @@ class ChildProcess:
         self._stderr = _StderrTail(on_stderr)
         self._pipes = _Pipes(
             process,
-            LineReader(on_lines, self._notice_end, max_line),
-            LineReader(self._stderr.receive, self._notice_end),
+            LineProtocol(on_lines, self._notice_end, max_line),
+            LineProtocol(self._stderr.receive, self._notice_end),
             _WriteWatcher(self._notice_end),
         )
         self._exit = _ExitReporter(process, lambda: self._pipes.have_ended, self._report_end)

@@ -91,9 +91,8 @@ def test_a_chat_that_comes_in_mid_turn_shows_it_whole_and_once(
         assert terminal.end() == 0
 
 
-def test_a_window_is_asked_when_the_other_one_has_left(
-    store: Path, editor: Client, session_id: str
-) -> None:
+@pytest.mark.usefixtures("editor")
+def test_a_window_is_asked_when_the_other_one_has_left(store: Path, session_id: str) -> None:
     third = Client(*REKINDLE, "run", "--store", store, "--", *SLOW)
     third.call("initialize", {"protocolVersion": 1})
     folder = {"cwd": str(store.parent), "mcpServers": []}

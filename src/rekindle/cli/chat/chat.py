@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from rekindle.cli.chat.ask_permission import ask_permission, choose_answer
-from rekindle.cli.chat.followed import OtherTurns
+from rekindle.cli.chat.followed import OtherWindows
 from rekindle.cli.chat.interrupts import EXIT_CODE, Interrupts
 from rekindle.cli.chat.keyboard import Keyboard
 from rekindle.cli.chat.target import ChatTarget
@@ -72,7 +72,7 @@ class Chat:
         self._keyboard = Keyboard()
         self._live = LiveRenderer(screen, detail, self._terminals, pin_plan=screen.pin_plan)
         self._sign = WorkingSign(screen)
-        self._others: OtherTurns | None = None
+        self._others: OtherWindows | None = None
         """The open session, with the turns of its other clients."""
         self._type_ahead: TypeAhead | None = None
         self._interrupts = Interrupts(self._show_cancelling)
@@ -139,7 +139,7 @@ class Chat:
         session = await self._target.open(agent)
         self._sign.remove()
         turns = session.transcript.turns
-        others = self._others = OtherTurns(session, self._live, turns_shown=len(turns))
+        others = self._others = OtherWindows(session, self._live, turns_shown=len(turns))
         if self._has_running_turn and turns:
             self._live.begin_turn(turns[-1])
             if session.state == "idle":
@@ -167,7 +167,7 @@ class Chat:
         return 0
 
     async def _next_prompt(
-        self, prompt_input: "PromptInput", ahead: "TypeAhead", others: OtherTurns
+        self, prompt_input: "PromptInput", ahead: "TypeAhead", others: OtherWindows
     ) -> str | None:
         """Return the next prompt, which may have been typed before; None if the user leaves."""
         self._interrupts.end_turn()
@@ -179,7 +179,7 @@ class Chat:
         return prompt.strip("\n")
 
     async def _read_prompt(
-        self, prompt_input: "PromptInput", ahead: "TypeAhead", others: OtherTurns
+        self, prompt_input: "PromptInput", ahead: "TypeAhead", others: OtherWindows
     ) -> str | None:
         """Return what the user types; meanwhile, show the turns of other clients."""
         from rekindle.cli.chat.input_line import PromptInterrupted
@@ -209,7 +209,9 @@ class Chat:
             prompt_input.remember(prompt)
         return prompt
 
-    async def _read_line(self, prompt_input: "PromptInput", draft: str, others: OtherTurns) -> str:
+    async def _read_line(
+        self, prompt_input: "PromptInput", draft: str, others: OtherWindows
+    ) -> str:
         until = asyncio.ensure_future(others.wait_for_turn())
         self._screen.leave_room("user")
         self._is_typing = True
@@ -220,7 +222,7 @@ class Chat:
             self._is_typing = False
             self._screen.typed()
 
-    async def _show_other_turns(self, others: OtherTurns, ahead: "TypeAhead") -> None:
+    async def _show_other_turns(self, others: OtherWindows, ahead: "TypeAhead") -> None:
         """Show the turns that other clients run now. The user can type meanwhile."""
         while others.session.state != "idle":
             self._sign.show("working", "(in another window)")

@@ -85,7 +85,7 @@ def _is_of_user(item: TranscriptItem) -> bool:
     return isinstance(item, TranscriptMessage) and item.role is Role.USER
 
 
-class OtherTurns:
+class OtherWindows:
     """The turns of other clients in a chat: wait for the next one, and show it."""
 
     def __init__(self, session: ClientSession, live: LiveRenderer, *, turns_shown: int) -> None:
