@@ -20,7 +20,7 @@ from rekindle.client import (
 from rekindle.client.dispatcher import SessionDispatcher
 from rekindle.client.handshake import Handshake
 from rekindle.client.process import ProcessExit
-from rekindle.client.session import SessionChannel
+from rekindle.client.session_channel import SessionChannel
 from rekindle.model import AgentIdentity
 
 USAGE = {"inputTokens": 3, "outputTokens": 4, "totalTokens": 7}

@@ -10,7 +10,8 @@ from rekindle.acp.jsonrpc import notification, request, response
 from rekindle.client import MessageChunk, PermissionRequest, TurnEnded
 from rekindle.client.dispatcher import SessionDispatcher
 from rekindle.client.handshake import Handshake
-from rekindle.client.session import ClientSession, SessionChannel
+from rekindle.client.session import ClientSession
+from rekindle.client.session_channel import SessionChannel
 from rekindle.jsonvalue import encode
 from rekindle.model import AgentIdentity
 from selection import some

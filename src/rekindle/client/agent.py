@@ -12,7 +12,8 @@ from rekindle.client.dispatcher import SessionDispatcher
 from rekindle.client.handshake import Capability, Handshake
 from rekindle.client.models import AuthMethod, OnPermission, SessionInfo, as_session_info
 from rekindle.client.rpc import RpcResponse
-from rekindle.client.session import ClientSession, SessionChannel
+from rekindle.client.session import ClientSession
+from rekindle.client.session_channel import SessionChannel
 from rekindle.errors import BadAnswer, SessionBusy, UsageError
 from rekindle.jsonvalue import Json, as_array, as_object, as_str
 from rekindle.model import AgentIdentity

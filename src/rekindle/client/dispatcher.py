@@ -11,7 +11,7 @@ from rekindle.client.handshake import Handshake
 from rekindle.client.models import OnPermission
 from rekindle.client.process import ProcessExit
 from rekindle.client.rpc import RpcConnection
-from rekindle.client.session import ConnectionContext, SessionChannel
+from rekindle.client.session_channel import ConnectionContext, SessionChannel
 from rekindle.client.subagents import SubagentChannel
 from rekindle.errors import AgentGone
 
