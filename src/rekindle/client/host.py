@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 from rekindle.client.agent import Agent
@@ -14,6 +14,8 @@ from rekindle.errors import HostError
 from rekindle.process.peers import peer_of
 
 _CONNECT_TIMEOUT = 5.0
+_START_TIMEOUT = 1.0
+_POLL_SECONDS = 0.02
 
 
 @asynccontextmanager
@@ -38,11 +40,9 @@ async def connect_to_host(
     path = os.path.realpath(socket)  # noqa: ASYNC240 - a local link
     end = ProcessExit(None, None, ("the process that has the session has ended",))
     try:
-        async with asyncio.timeout(_CONNECT_TIMEOUT):
-            transport, _ = await asyncio.get_running_loop().create_unix_connection(
-                lambda: LineProtocol(sessions.rpc.receive, lambda: sessions.close(end)),
-                path,
-            )
+        transport = await _connect(
+            path, lambda: LineProtocol(sessions.rpc.receive, lambda: sessions.close(end))
+        )
     except (OSError, TimeoutError) as error:
         raise HostError(f"no connection to the process that has the session: {error}") from error
     try:
@@ -63,3 +63,19 @@ async def connect_to_host(
         yield Agent(sessions, handshake, on_permission, tuple)
     finally:
         transport.close()
+
+
+async def _connect(path: str, protocol: Callable[[], LineProtocol]) -> asyncio.Transport:
+    """Connect to a socket. A process that has just started makes its socket a moment later."""
+    loop = asyncio.get_running_loop()
+    give_up_at = loop.time() + _START_TIMEOUT
+    async with asyncio.timeout(_CONNECT_TIMEOUT):
+        while True:
+            try:
+                transport, _ = await loop.create_unix_connection(protocol, path)
+            except (FileNotFoundError, ConnectionRefusedError):
+                if loop.time() > give_up_at:
+                    raise
+                await asyncio.sleep(_POLL_SECONDS)
+            else:
+                return transport

@@ -1,6 +1,7 @@
 """Connections between processes of one user: serve others, and connect to hosts."""
 
 import os
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,6 +9,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from rekindle.model import LeaseHolder
+from rekindle.process.deadline import Deadline
 from rekindle.runtime.agent_connection import start_thread
 from rekindle.runtime.driver import Driver
 from rekindle.runtime.log import Log
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from rekindle.runtime.transports.unix_socket import SocketConnection, SocketListener
 
 _FINISH_TIMEOUT = 1.0
+_START_TIMEOUT = 0.5
+_POLL_SECONDS = 0.02
 
 
 class LocalServer:
@@ -134,7 +138,16 @@ def connect_to_host(
     """
     from rekindle.runtime.transports.unix_socket import connect  # noqa: PLC0415 - seldom needed
 
-    connection = connect(holder.socket)
+    deadline = Deadline(_START_TIMEOUT)
+    while True:
+        try:
+            connection = connect(holder.socket)
+            break
+        except FileNotFoundError:
+            # A host that has just started makes its socket a moment after its first lease.
+            if deadline.has_passed:
+                raise
+            time.sleep(_POLL_SECONDS)
 
     def read() -> None:
         try:

@@ -1,6 +1,6 @@
-"""Follow a session that another process has now, and answer its permission requests.
+"""Follow a session in use, and answer its permission requests.
 
-The session is shown as it happens. q, Ctrl-D or Ctrl-C leaves it, and its turn
+The turns are shown as they happen. q, Ctrl-D or Ctrl-C leaves it, and its turn
 continues. Without SESSION, it is the one session whose turn is running.
 
 To send prompts, use `rekindle resume`, which shares the session, too.

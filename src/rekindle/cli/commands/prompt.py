@@ -9,8 +9,7 @@ starts the agent that used the session last. With --new, it starts the agent
 that was used last in this folder, and prints the new session's id on stderr.
 Without TEXT, quoted words at the end of the command line can be the prompt.
 
-With --wait and no TEXT, nothing is sent: the command waits until the last turn
-of the session has ended, and prints its answer.
+With --wait, it sends nothing, but prints the last turn's answer at its end.
 
 exit codes:
   0 the turn ended normally   3 max_tokens          6 cancelled elsewhere
@@ -54,8 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_command_after_dashes(parser)
     parser.usage = (
         "rekindle prompt [OPTIONS] SESSION TEXT … [-- AGENT …]\n"
-        "       rekindle prompt [OPTIONS] --last|--new|--title TITLE TEXT … [-- AGENT …]\n"
-        "       rekindle prompt --wait [OPTIONS] SESSION|--last|--title TITLE"
+        "       rekindle prompt [OPTIONS] --last|--new|--title TITLE TEXT … [-- AGENT …]"
     )
     add_store_option(parser)
     parser.add_argument(
