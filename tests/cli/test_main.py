@@ -25,6 +25,12 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture(autouse=True)
+def own_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restore NO_COLOR after each test: `--no-color` sets it in this process."""
+    monkeypatch.setenv("NO_COLOR", "")
+
+
 def run(*arguments: str) -> int:
     """Run a command in this process; return its exit code."""
     try:

@@ -9,7 +9,7 @@ POSIX only. Call `detach` before any thread is started.
 import atexit
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -53,12 +53,14 @@ def detach() -> DetachedProcess:
     """Continue in a new process with a session of its own. The present one never returns."""
     signals, to_detached = os.pipe()
     status, to_child = os.pipe()
+    # A signal that arrives before its handler is installed waits.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
     between = os.fork()
     if between:
         os.close(signals)
         os.close(to_child)
         os.waitpid(between, 0)
-        _forward_signals(status, to_detached)
+        _forward_signals(status, to_detached, mask)
     os.setsid()
     if os.fork():
         # The next process is an orphan, which the system adopts.
@@ -66,10 +68,11 @@ def detach() -> DetachedProcess:
     os.close(to_detached)
     os.close(status)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     return DetachedProcess(signals, to_child)
 
 
-def _forward_signals(status: int, to_detached: int) -> NoReturn:
+def _forward_signals(status: int, to_detached: int, mask: Iterable[int]) -> NoReturn:
     """Forward signals to the detached process, and exit with the code that it reports."""
 
     def forward(number: int, _: object) -> None:
@@ -82,6 +85,7 @@ def _forward_signals(status: int, to_detached: int) -> NoReturn:
     for number in _FORWARDED:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, forward)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     redirect_to_null(0, 1)
     code = os.read(status, 1)
     os._exit(code[0] if code else _KILLED)

@@ -86,12 +86,17 @@ class AttachedView:
 
     async def _follow_hosts(self, holder: LeaseHolder, turns_shown: int) -> None:
         """Follow the session at its host, and then at the next one."""
+        hint = "q or Ctrl-C leaves; the session continues without you"
         while True:
             try:
                 async with AsyncExitStack() as stack:
                     session = await self._open(stack, holder)
                     events = session.follow()
                     self._show_history(session, turns_shown)
+                    if hint and self._keyboard is not None:
+                        self._show_note(hint)
+                        # Once: after a change of the host, it would split the agent's text.
+                        hint = ""
                     await self._follow(session, events)
             except AgentGone:
                 self._live.settle()
@@ -140,8 +145,6 @@ class AttachedView:
                 for piece in turn_pieces(turn, self._detail, session.transcript.terminals):
                     self._live.show(piece)
         self._turns_shown = len(turns)
-        if self._keyboard is not None:
-            self._show_note("q or Ctrl-C leaves; the session continues without you")
 
     def _show_note(self, text: str) -> None:
         self._live.show(Piece(kind="note", text=text))
