@@ -3,7 +3,8 @@
 It is started thousands of times, so it imports almost nothing, and searches lines without decoding
 them. Its messages in a session are `<a1234567-1.1>`, `<a1234567-1.2>` and so on: the name of the
 process, the number of the session, and the number of the message. With `--resumes`, it claims to
-know every session. With `--v2`, it speaks version 2 of the protocol.
+know every session. With `--v2`, it speaks version 2 of the protocol. It approves nothing itself:
+after `ask`, it exits with a failure if it receives an answer that no client gives.
 """
 
 import os
@@ -37,8 +38,12 @@ SESSION_NUMBERS: dict[bytes, int] = {}
 """The number of each session, in the order of their first messages."""
 OPEN: dict[bytes, bytes] = {}
 """The request ids of turns that do not end by themselves, by session."""
+WAITING: dict[bytes, tuple[bytes, bytes, tuple[int, ...]]] = {}
+"""The turns that wait for permission, by the id of the request: session, prompt, numbers."""
 NEVER_EXITS: list[bool] = []
 A_LONG_TIME = 3600
+PAUSE = 0.002
+"""The seconds between two messages of an agent that works slowly."""
 
 
 def main() -> None:
@@ -69,7 +74,7 @@ def receive(line: bytes) -> None:
         case b"session/resume" if not RESUMES_ALL:
             write(b'{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"?"}}\n' % asked)
         case b"":
-            pass
+            receive_response(asked, line)
         case _ if asked:
             answer(asked, b"{}")
 
@@ -87,6 +92,9 @@ def turn(verb: str, session: bytes, asked: bytes, *numbers: int) -> None:
         MESSAGES_SENT[b"?"] = MESSAGES_SENT.get(b"?", 0) + 1
         answer(asked, b'{"messageId":"asked-%s-%d"}' % (ME.encode(), MESSAGES_SENT[b"?"]))
         write(update_line(session, b'"state_update","state":"running"'))
+    if verb == "ask":
+        ask(session, asked, *numbers)
+        return
     VERBS[verb](session, *numbers)
     if verb in UNANSWERED:
         OPEN[session] = asked
@@ -94,6 +102,20 @@ def turn(verb: str, session: bytes, asked: bytes, *numbers: int) -> None:
     end_turn(session, asked, b"end_turn")
     if verb == "twice":
         end_turn(session, asked, b"refusal")
+
+
+def receive_response(request: bytes, line: bytes) -> None:
+    """Continue the turn that waited for permission."""
+    if request not in WAITING:
+        return
+    session, asked, numbers = WAITING.pop(request)
+    if b'"optionId":"yes"' in line:
+        stream(session, *numbers)
+        end_turn(session, asked, b"end_turn")
+    elif b'"cancelled"' in line or b'"error"' in line:
+        end_turn(session, asked, b"cancelled")
+    else:
+        sys.exit(5)
 
 
 def end_turn(session: bytes, asked: bytes, reason: bytes) -> None:
@@ -107,6 +129,28 @@ def stream(session: bytes, count: int, at_once: int) -> None:
     """Send `count` updates, `at_once` of them in each write."""
     for begin in range(0, count, at_once):
         write(b"".join(update(session) for _ in range(min(at_once, count - begin))))
+
+
+def drip(session: bytes, count: int, at_once: int) -> None:
+    """Send `count` updates slowly."""
+    for begin in range(0, count, at_once):
+        stream(session, min(at_once, count - begin), at_once)
+        time.sleep(PAUSE)
+
+
+def ask(session: bytes, asked: bytes, *numbers: int) -> None:
+    """Request permission; the turn continues with the answer."""
+    write(update(session))
+    request = b'"%s-asks-%d"' % (ME.encode(), MESSAGES_SENT[session])
+    WAITING[request] = session, asked, numbers
+    call = b'{"toolCallId":"call-%s-asks","title":"T"}' % ME.encode()
+    subject = b'"toolCall":%s'
+    if SPEAKS_2:
+        subject = b'"title":"T","subject":{"type":"tool_call","toolCall":%s}'
+    options = b'[{"optionId":"yes","name":"Yes","kind":"allow_once"}]'
+    params = b'{"sessionId":"%s",%s,"options":%s}' % (session, subject % call, options)
+    method = b"session/request_permission"
+    write(b'{"jsonrpc":"2.0","id":%s,"method":"%s","params":%s}\n' % (request, method, params))
 
 
 def strangers(session: bytes, count: int, at_once: int) -> None:
@@ -153,6 +197,7 @@ def deaf(session: bytes, count: int, at_once: int) -> None:
 
 VERBS = {
     "stream": stream,
+    "drip": drip,
     "twice": stream,
     "stall": stream,
     "strangers": strangers,

@@ -21,6 +21,7 @@ AGENT = (sys.executable, "-I", "-S", str(HERE / "agent.py"))
 
 
 _LOADING = ("session/load", "session/resume")
+_CANCELLED = -32800
 _ENDED = ("the agent was killed", "the agent exited", "the agent ended")
 
 
@@ -60,6 +61,10 @@ class Editor:
         self._answers: dict[int, Json] = {}
         self._replayed: dict[int, list[bytes]] = {}
         """The replayed lines for each request to load."""
+        self.questions: list[object] = []
+        """The ids of the open permission requests."""
+        self.answers_questions = True
+        """Whether its user answers each permission request at once."""
         self.is_initialized = False
         self.usage_at_start: ResourceUsage | None = None
         """The resources of the Rekindle process at its start."""
@@ -106,6 +111,8 @@ class Editor:
         self._send({"jsonrpc": "2.0", "method": method, "params": params})
 
     def _send(self, message: Json) -> None:
+        if self.has_hung_up:
+            return
         line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
         try:
             os.write(self._to_client, line)
@@ -120,6 +127,17 @@ class Editor:
         text = f"do {words} <{serial[0]}.{serial[1]}>"
         params = {"sessionId": session_id, "prompt": [{"type": "text", "text": text}]}
         return self.request("session/prompt", params, serial)
+
+    def approve(self) -> None:
+        """Answer the open permission requests."""
+        while self.questions:
+            outcome = {"outcome": "selected", "optionId": "yes"}
+            message = {
+                "jsonrpc": "2.0",
+                "id": self.questions.pop(0),
+                "result": {"outcome": outcome},
+            }
+            self._send(message)
 
     def hang_up(self) -> None:
         """Close the client's side."""
@@ -150,6 +168,14 @@ class Editor:
             return
         if message.get("method") == "session/update":
             self._receive_update(message["params"]["sessionId"], message["params"]["update"], line)
+        elif message.get("method") == "session/request_permission":
+            self.questions.append(message["id"])
+            if self.answers_questions:
+                self.approve()
+        elif message.get("method") == "$/cancel_request":
+            # An answer may be on its way already.
+            withdrawn = message["params"]["requestId"]
+            self.questions = [it for it in self.questions if it != withdrawn]
         elif "method" not in message and message.get("id") in self._asked:
             self._receive_response(message["id"], message)
 
@@ -170,9 +196,13 @@ class Editor:
         """Record the end of a turn."""
         _, _, prompt = self._asked.pop(number)
         self._answers[number] = message
+        conversation = self.ledger[session_id]
+        if conversation.is_shared and _is_cancelled(message):
+            # No agent may have received it: it waited for the turn of another client.
+            return
         if prompt is not None:
-            self.ledger[session_id].answered.add(prompt)
-        self.ledger[session_id].ended += "result" in message
+            conversation.answered.add(prompt)
+        conversation.ended += "result" in message
 
     def _receive_result(self, method: str, session_id: str | None, result: Json) -> None:
         match method:
@@ -190,8 +220,15 @@ class Editor:
             if method in _LOADING and of == session_id:
                 self._replayed.setdefault(number, []).append(line)
                 return
-        if session_id in self.ledger:
-            self.ledger[session_id].pieces[self.name].extend(agent_serials(line))
+        # Rekindle ends the tool calls of a dead agent, whose titles have been received already.
+        if session_id in self.ledger and update.get("status") != "failed":
+            piece = self.ledger[session_id].pieces[self.name]
+            serials = agent_serials(line)
+            if b'"replayed":true' in line:
+                # A version 2 client receives messages again, as a whole, after a change of host.
+                known = set(piece)
+                serials = [serial for serial in serials if serial not in known]
+            piece.extend(serials)
         if update.get("state") == "idle" and self._taken.get(session_id):
             failed = update.get("stopReason") == "error"
             outcome = {"error": update.get("error")} if failed else {"result": update}
@@ -239,6 +276,11 @@ class Editor:
         for request in list(self._asked):
             self.answer(request)
 
+    def has_open_requests(self) -> bool:
+        """Return whether a request is not answered yet."""
+        self.read_journal()
+        return bool(self._asked)
+
     def has_received(self, session_id: str, count: int) -> bool:
         """Return whether all connections together have received `count` updates of a session."""
         self.read_journal()
@@ -275,3 +317,8 @@ class Editor:
         self.hang_up()
         for process in (self.rekindle, self.client):
             process.close()
+
+
+def _is_cancelled(response: Json) -> bool:
+    reason = response.get("result", {}).get("stopReason")
+    return reason == "cancelled" or response.get("error", {}).get("code") == _CANCELLED

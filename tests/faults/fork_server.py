@@ -95,6 +95,9 @@ def serve(control: socket.socket) -> Callable[[], object]:
 
 def _start_cold(order: Order, fds: list[int]) -> int:
     command = [sys.executable, "-m", "rekindle", *order["arguments"]]
+    for fd in fds:
+        # Received descriptors are inherited; a detached host would keep its editor's streams open.
+        os.set_inheritable(fd, False)
     onto = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in enumerate(fds)]
     environ = os.environ | order["environ"]
     default = [signal.SIGCHLD]

@@ -9,6 +9,8 @@ from .violation import Violation
 _TIMEOUT = 5.0
 _IN_USE = 8
 """The descriptors and threads that open sessions and their store may need."""
+_IN_USE_BY_CONNECTION = 3
+"""Those of a connection between two processes."""
 _IN_USE_KIB = 48 * 1024
 
 
@@ -30,10 +32,11 @@ class ResourceUsage(NamedTuple):
         return all(one <= other for one, other in zip(self, most, strict=True))
 
 
-def check_resource_usage(pid: int, before: ResourceUsage) -> None:
+def check_resource_usage(pid: int, before: ResourceUsage, connections: int = 0) -> None:
     """Descriptors, threads and memory of a running Rekindle process do not grow."""
+    in_use = _IN_USE + connections * _IN_USE_BY_CONNECTION
     most = ResourceUsage(
-        before.descriptors + _IN_USE, before.threads + _IN_USE, before.memory + _IN_USE_KIB
+        before.descriptors + in_use, before.threads + in_use, before.memory + _IN_USE_KIB
     )
     try:
         if not until(lambda: ResourceUsage.by(pid).is_within(most), _TIMEOUT):

@@ -25,6 +25,10 @@ EPISODES = [
     ("bad agents", 1),
     ("agents that never exit", 1),
     ("a crowd", 1),
+    ("shared sessions", 1),
+    ("shared sessions", 2),
+    ("detached turns", 1),
+    ("detached turns", 2),
     ("a clock that jumps", 1),
     ("a store that fails", 1),
     ("kills while something waits", 1),
@@ -37,6 +41,8 @@ EPISODES = [
     ("endurance", 1),
 ]
 SLOW = {
+    ("shared sessions", 2),
+    ("detached turns", 2),
     ("strikes", 2),
     ("imports that are killed", 1),
     ("kills while something waits", 1),

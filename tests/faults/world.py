@@ -42,10 +42,14 @@ class World:
         self.ledger = Ledger()
         self.faults: Counter[str] = Counter()
         self.skipped: dict[str, str] = {}
+        self.connections = 0
+        """The number of editors that may be attached to the sessions of another."""
         self.gone = 0
         """The number of updates that were checked in removed sessions."""
         self.editors: list[Editor] = []
         self._all: list[Editor] = []
+        self.hosts: list[Process] = []
+        """The hosts that may continue without an editor."""
         self._watched: list[Process] = []
         self._stores = 0
         folder.mkdir(parents=True)
@@ -160,7 +164,7 @@ class World:
     def leave(self, editor: Editor) -> None:
         """Let an editor leave normally."""
         if editor.usage_at_start is not None:
-            check_resource_usage(editor.rekindle.pid, editor.usage_at_start)
+            check_resource_usage(editor.rekindle.pid, editor.usage_at_start, self.connections)
         editor.hang_up()
         self.check_after_exit(editor)
 
@@ -168,7 +172,7 @@ class World:
         """Check the records of sessions, and the leases if no editor runs."""
         for session_id in session_ids:
             check_record(self.ledger[session_id], self.record(session_id))
-        if not self.editors:
+        if not self.editors and all(host.has_ended() for host in self.hosts):
             check_leases(self.store)
 
     def finish(self) -> None:
