@@ -3,6 +3,7 @@
 import os
 import socket
 import tempfile
+import time
 from threading import Thread
 from typing import IO
 
@@ -92,3 +93,25 @@ def test_a_thread_that_waits_for_the_reader_is_released(kind: str) -> None:
         pass
     os.close(reading)
     os.close(writing)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="reads /proc")  # noqa: PTH110
+def test_a_writer_that_is_closed_while_it_waits_lets_go_of_the_pipe() -> None:
+    read, write = os.pipe()
+    writer = PipeWriter(write, lambda: None, may_wait=False)
+    writer.become_interruptible()
+    writer.queue(LINE * 1000)
+    writer.flush()
+    # The pipe is full: a thread waits until the client reads.
+    deadline = time.monotonic() + TIMEOUT
+    while not writer.is_writing:
+        assert time.monotonic() < deadline
+    is_free = writer.close()
+    os.close(write)
+    received = 0
+    # The end comes once the writer has closed its own descriptor.
+    while data := os.read(read, 65536):
+        received += len(data)
+    os.close(read)
+    assert not is_free
+    assert received < len(LINE) * 1000

@@ -212,10 +212,15 @@ class PipeWriter:
         """Write nothing more; return whether no thread writes, so that the pipe can be closed."""
         self._is_closed = True
         self._is_wanted.set()
+        return self._close_way()
+
+    def _close_way(self) -> bool:
+        """Free the resources unless a thread writes, which does it afterwards."""
         if not self._lock.acquire(blocking=False):
             return False
         self._is_broken = True
-        self._way.close()
+        way, self._way = self._way, self._way._replace(close=lambda: None)
+        way.close()
         self._lock.release()
         return True
 
@@ -240,6 +245,8 @@ class PipeWriter:
                     is_done = not rest
             finally:
                 self._lock.release()
+                if self._is_closed:
+                    self._close_way()
             if not is_done:
                 self.flush_in_background()
                 return
@@ -260,6 +267,8 @@ class PipeWriter:
                 rest = rest[self._way.write(self._fd, rest) :]
             except BlockingIOError:
                 while not _is_ready(self._fd, _POLL_MILLISECONDS if may_wait() else 0):
+                    if self._is_closed:
+                        return b""
                     if not may_wait():
                         return bytes(rest)
             except OSError:

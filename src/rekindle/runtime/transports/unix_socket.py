@@ -24,6 +24,8 @@ MAX_PATH_BYTES = 103
 _CONNECT_TIMEOUT = 1.0
 _CLOSE_TIMEOUT = 1.0
 _POLL_SECONDS = 0.01
+_UNFINISHED = ".new"
+_SHORT_NAME = "s.sock"
 _BACKLOG = 128
 
 
@@ -127,13 +129,17 @@ class SocketListener:
         former, listening = self._socket, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._remove()
-            place = self.path
-            if len(os.fsencode(place)) > MAX_PATH_BYTES:
-                place = self._short_place()
-                self.path.symlink_to(place)
-            listening.bind(str(place))
-            place.chmod(0o600)
+            is_long = len(os.fsencode(self.path)) > MAX_PATH_BYTES
+            place = self._short_place() if is_long else self.path
+            # Other processes find the socket once it accepts connections.
+            unfinished = place.with_suffix(_UNFINISHED)
+            unfinished.unlink(missing_ok=True)
+            listening.bind(str(unfinished))
+            unfinished.chmod(0o600)
             listening.listen(_BACKLOG)
+            unfinished.rename(place)
+            if is_long:
+                self.path.symlink_to(place)
         except BaseException:
             listening.close()
             raise
@@ -147,11 +153,11 @@ class SocketListener:
 
         if self._short_folder is None or not self._short_folder.exists():
             self._short_folder = Path(tempfile.mkdtemp(prefix="rekindle-", dir=_short_parent()))
-        return self._short_folder / "s"
+        return self._short_folder / _SHORT_NAME
 
     def _remove(self) -> None:
         if self._short_folder is not None:
-            (self._short_folder / "s").unlink(missing_ok=True)
+            (self._short_folder / _SHORT_NAME).unlink(missing_ok=True)
         self.path.unlink(missing_ok=True)
         if self._is_closed and self._short_folder is not None:
             with suppress(OSError):
@@ -181,12 +187,13 @@ def remove_dead_sockets(folder: Path) -> None:
     for path in folder.glob("*.sock"):
         try:
             connect(str(path)).close()
-        except ConnectionRefusedError:
+        except (ConnectionRefusedError, FileNotFoundError):
+            # A host that was killed leaves its socket, and a system that starts removes short ones.
             with suppress(OSError):
                 place = Path(os.path.realpath(path))
                 place.unlink(missing_ok=True)
                 path.unlink(missing_ok=True)
-                if place != path:
+                if place != path and place.name == _SHORT_NAME:
                     place.parent.rmdir()
         except OSError:
             continue
