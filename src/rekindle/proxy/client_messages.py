@@ -72,14 +72,23 @@ class ClientMessages:
         """Process the queued prompts whose turn has come, then the waiting messages."""
         queues = self._conn.queues
         for session_id in list(queues.prompts):
-            first = queues.prompts[session_id][0]
-            client = self._conn.clients[first.client]
-            is_busy = self._scheduler.is_busy(session_id, client)
-            if not is_busy and not self._conn.has_turn(session_id):
-                queues.next_prompt(session_id)
-                self._release_prompt(client, first.line)
+            # A prompt that is refused at once makes way for the next one.
+            while self._may_release(session_id):
+                first = queues.next_prompt(session_id)
+                self._release_prompt(self._conn.clients[first.client], first.line)
+                if session_id in queues.waiting_sessions:
+                    break
         for waiting in queues.take_waiting():
             self.receive(waiting.client, waiting.line)
+
+    def _may_release(self, session_id: str) -> bool:
+        """Return whether a session has a queued prompt whose turn has come."""
+        queues = self._conn.queues
+        if session_id not in queues.prompts:
+            return False
+        client = self._conn.clients[queues.prompts[session_id][0].client]
+        is_busy = self._scheduler.is_busy(session_id, client)
+        return not is_busy and not self._conn.has_turn(session_id)
 
     def _release_prompt(self, client: ClientConnection, line: bytes) -> None:
         """Process the next queued prompt before the later prompts."""
