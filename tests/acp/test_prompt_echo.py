@@ -20,6 +20,9 @@ def test_a_prompt_in_any_pieces_is_an_echo(texts: list[str], cuts: list[int]) ->
 def test_other_text_is_not_an_echo() -> None:
     echo = PromptEcho([block("Hello there")])
     assert not echo.consume(block("there"))
+    assert not echo.matches(block("there"))
+    # A comparison consumes nothing.
+    assert echo.matches(block("Hello"))
     assert echo.consume(block("Hello"))
     assert not echo.consume(block("Hello"))
 

@@ -17,6 +17,9 @@ from rekindle.proxy.step import Step, TurnEventKind
 
 Json = dict[str, Any]
 SESSION = "s"
+_ANSWERED_LATER = {"session/close", "session/resume", "session/list"}
+_LONGEST_PAUSE_US = 100_000
+"""The longest of those waits of the engine that are no limits for an answer."""
 
 
 class ClientModel:
@@ -94,8 +97,10 @@ class SharedSession(Playbook):
         self.calls: list[str] = []
         """The tool calls that have not ended."""
         self.is_working = False
-        self.opened_or_closed: list[object] = []
-        """The requests to open or close the session that the agent has not answered, by id."""
+        self.opened_or_closed: list[Json] = []
+        """The requests to open, close or list the session that the agent has not answered."""
+        self.history: list[Json] = []
+        """The updates with which an agent of version 2 replays the session."""
         self.count = 0
         self.do_speaks(f"{agent} {agent}")
         self.do_agent("Fake")
@@ -118,8 +123,8 @@ class SharedSession(Playbook):
             blocks = message["params"]["prompt"]
             self.prompts.append((message["id"], blocks))
             self.show_own_prompt(blocks)
-        elif message.get("method") in {"session/close", "session/resume"}:
-            self.opened_or_closed.append(message["id"])
+        elif message.get("method") in _ANSWERED_LATER:
+            self.opened_or_closed.append(message)
         elif "method" not in message and message["id"] in self.unanswered:
             self.unanswered.discard(message["id"])
             outcome = message.get("result", {}).get("outcome", {})
@@ -210,6 +215,7 @@ class SharedSession(Playbook):
 
     def update(self, update: Json) -> None:
         """Let the agent send an update."""
+        self.history.append(update)
         self.receive(AGENT, [update_line(SESSION, update).decode()])
 
     def ask(self) -> None:
@@ -234,9 +240,25 @@ class SharedSession(Playbook):
 
     def open_or_close(self) -> None:
         """Let the agent open or close the session, as the engine has asked it to."""
-        while self.opened_or_closed:
-            answer = {"id": self.opened_or_closed.pop(0), "result": {}}
-            self.receive(AGENT, [json.dumps(answer)])
+        while self.opened_or_closed or self.is_pausing:
+            if self.opened_or_closed:
+                self._answer_later(self.opened_or_closed.pop(0))
+            else:
+                # A restored agent may still replay the session.
+                self.do_wait(str(_LONGEST_PAUSE_US / 1e6))
+
+    def _answer_later(self, request: Json) -> None:
+        if request["params"].get("replayFrom") is not None:
+            for update in self.history:
+                self.receive(AGENT, [update_line(SESSION, update).decode()])
+        listed = {"sessions": [{"sessionId": SESSION, "cwd": "/p"}]}
+        result = listed if request["method"] == "session/list" else {}
+        self.receive(AGENT, [json.dumps({"id": request["id"], "result": result})])
+
+    @property
+    def is_pausing(self) -> bool:
+        """Whether the engine waits for something that no message announces."""
+        return self.wake_us is not None and self.wake_us - self.now <= _LONGEST_PAUSE_US
 
     def acknowledge(self) -> None:
         """Let a version 2 agent accept the prompts that it has received."""

@@ -14,7 +14,7 @@ from typing import assert_never
 
 from msgspec import Raw
 
-from rekindle.acp import methods
+from rekindle.acp import methods, update_kinds
 from rekindle.acp.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -24,7 +24,9 @@ from rekindle.acp.jsonrpc import (
     notification,
     response,
     split_batch,
+    update_line,
 )
+from rekindle.acp.translate.endings import ending_to_v2
 from rekindle.model import AgentIdentity, EntryBatch, LeaseHolder
 from rekindle.proxy.agent_choice import with_agent_option
 from rekindle.proxy.agent_messages import AgentMessages
@@ -104,6 +106,7 @@ class Engine:
         self._journal.fast_path = None
         conn = self._conn
         client = conn.clients.pop(peer)
+        conn.sessions.stop_observing(peer)
         for live in conn.sessions.all():
             if peer in live.clients:
                 self._detach(client, live)
@@ -345,9 +348,15 @@ class Engine:
 
     def _note_position(self, step: Step, peer: Peer) -> None:
         """Note the sessions to whose new entries the lines for a client belong."""
+        # Not only sessions that the client still has: the step may have closed one.
         changed = dict.fromkeys(it.session_id for it in step.changes if isinstance(it, EntryBatch))
-        sessions = [live for it in changed if (live := self._conn.sessions.get(it)) is not None]
-        step.positions[peer] = tuple(it.id for it in sessions if peer in it.clients)
+        step.positions[peer] = tuple(it for it in changed if not self._is_joining(peer, it))
+
+    def _is_joining(self, peer: Peer, session_id: str) -> bool:
+        """Return whether a client receives the history of a session, and no new entries yet."""
+        live = self._conn.sessions.get(session_id)
+        attachment = live.clients.get(peer) if live is not None else None
+        return attachment is not None and attachment.is_joining
 
     def _receive_batch(self, peer: Peer, line: bytes) -> bool:
         """Process the members of a batch one by one; return whether the line is a batch.
@@ -501,8 +510,12 @@ class Engine:
             self._hosts.disconnect(connection)
 
     def _detach_and_answer(self, client: ClientConnection, live: LiveSession) -> None:
-        """Detach a client from a session, and answer its open prompts as cancelled."""
+        """Detach a client from a session, and report its turn and open prompts as cancelled."""
         self._client.drop_queued(live.id, client.peer)
+        if client.protocol > 1 and live.turn.prompter == client.peer:
+            cancelled = ending_to_v2({"result": {"stopReason": "cancelled"}})
+            update = {"sessionUpdate": update_kinds.STATE_UPDATE, **cancelled}
+            self._outbox.send(client.peer, update_line(live.id, update))
         for request_id in self._detach(client, live):
             self._client.answer_cancelled(client.peer, request_id)
 
@@ -515,6 +528,9 @@ class Engine:
             self._answer_open_prompts(action.session_id)
         else:
             self._client.drop_queued(action.session_id)
+            if not self._conn.has_turn(action.session_id):
+                # An agent may wait for permission after the end of a turn.
+                self._permissions.cancel(action.session_id, NO_CLIENT)
 
     def _cancel_turn(self, client: ClientConnection, session_id: str) -> None:
         line = notification(methods.CANCEL, {"sessionId": session_id})

@@ -561,6 +561,11 @@ class LiveSession(Struct):
     clients: dict[Peer, Attachment] = {}
     """The clients that have it open, in the order in which they came."""
 
+    @property
+    def observers(self) -> dict[Peer, Attachment]:
+        """The clients that only watch."""
+        return {peer: it for peer, it in self.clients.items() if it.is_observer}
+
     def is_open_without(self, client: Peer) -> bool:
         """Return whether other clients keep it open. Observers do not."""
         return any(
@@ -570,7 +575,7 @@ class LiveSession(Struct):
 
     def close(self) -> None:
         """Note that no client has it open any more. The agent, which cannot close, keeps it."""
-        self.clients.clear()
+        self.clients = self.observers
         self.is_closed = True
 
 
@@ -581,6 +586,8 @@ class LiveSessions:
         self._by_id: dict[str, LiveSession] = {}
         self._by_agent_id: dict[str, LiveSession] = {}
         self._abandoned: set[str] = set()
+        self._observers: dict[str, dict[Peer, Attachment]] = {}
+        """The observers of sessions that were freed. They watch again if those are restored."""
 
     def __bool__(self) -> bool:
         return bool(self._by_id)
@@ -624,6 +631,7 @@ class LiveSessions:
         live = self._by_id.get(session_id)
         if live is None:
             live = self._by_id[session_id] = LiveSession(id=session_id, agent_id=agent_id)
+            live.clients.update(self._observers.pop(session_id, {}))
         if self._by_agent_id.get(live.agent_id) is live:
             del self._by_agent_id[live.agent_id]
         live.agent_id = agent_id
@@ -651,10 +659,26 @@ class LiveSessions:
         return live.is_closed if live is not None else session_id in self._abandoned
 
     def drop(self, session_id: str) -> None:
-        """Forget a session."""
+        """Forget a session, except its observers."""
         live = self._by_id.pop(session_id, None)
+        observers = {} if live is None else live.observers
+        if observers:
+            self._observers[session_id] = observers
         if live is not None and self._by_agent_id.get(live.agent_id) is live:
             del self._by_agent_id[live.agent_id]
+
+    def forget_observers(self, session_id: str) -> None:
+        """Forget who observed a session that was freed."""
+        self._observers.pop(session_id, None)
+
+    def stop_observing(self, client: Peer, session_id: str | None = None) -> None:
+        """Forget that a client observed a session that was freed, or all of them."""
+        ids = list(self._observers) if session_id is None else [session_id]
+        for it in ids:
+            self._observers.get(it, {}).pop(client, None)
+        live = self.get(session_id)
+        if live is not None and live.is_closed:
+            live.clients.pop(client, None)
 
     def all(self) -> list[LiveSession]:
         """Return all sessions."""

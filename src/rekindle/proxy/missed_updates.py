@@ -8,7 +8,7 @@ from msgspec import Raw
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import INTERNAL_ERROR, error_response, read_envelope, update_line
 from rekindle.acp.recorded_fields import recorded_request
-from rekindle.acp.translate.endings import cancelled_prompt
+from rekindle.acp.translate.endings import cancelled_prompt, ending_to_v2
 from rekindle.acp.translate.live_v1 import LiveToV1
 from rekindle.acp.update_kinds import update_to_v1
 from rekindle.jsonvalue import Json, as_array, as_object, decode_object
@@ -91,6 +91,26 @@ def undelivered_prompts(prompts: list[HostRequest], recorded: list[Entry]) -> li
         for it in prompts
         if not it.is_cancelled and recorded_request(methods.PROMPT, it.line) not in lines
     ]
+
+
+def ending_of_last_turn(transcript: Transcript, missed: list[Entry]) -> Json:
+    """Return the state of a session after its host has ended: idle, and why the last turn ended.
+
+    A turn that was interrupted earlier is known to the client.
+    """
+    if not transcript.turns:
+        return {"state": "idle"}
+    turn = transcript.turns[-1]
+    if turn.ended_us is None:
+        was_interrupted_before = turn.precedes_opening and not any(
+            it.kind is Kind.SETUP for it in missed
+        )
+        return (
+            {"state": "idle"} if was_interrupted_before else ending_to_v2({"error": interrupted()})
+        )
+    if turn.ended_seq in {it.seq for it in missed}:
+        return ending_to_v2({"error": turn.error, "result": {"stopReason": turn.stop_reason}})
+    return {"state": "idle"}
 
 
 def interrupted() -> Json:

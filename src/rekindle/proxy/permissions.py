@@ -59,6 +59,10 @@ class PermissionRequests:
         self.route(root)
 
     def _route(self, root: LiveSession, request: OpenRequest) -> None:
+        for peer in self._conn.requests.asked(Raw(request.sent_id)):
+            if peer in root.clients and root.clients[peer].is_observer:
+                # It has opened the session again, as an observer.
+                self._withdraw(request, peer)
         translated = b""
         if any(map(self._conn.translates_for, self._conn.audience(root))):
             # The translator notes the tool call for all clients, also for those not asked.
@@ -114,10 +118,16 @@ class PermissionRequests:
         requests, sent_id = self._conn.requests, Raw(request.sent_id)
         requests.close(NO_CLIENT, sent_id)
         for peer in requests.asked(sent_id):
-            requests.withdraw(peer, request.sent_id)
-            if peer != by:
-                line = notification(methods.CANCEL_REQUEST, {"requestId": sent_id})
-                self._outbox.send(peer, line)
+            if peer == by:
+                requests.withdraw(peer, request.sent_id)
+            else:
+                self._withdraw(request, peer)
+
+    def _withdraw(self, request: OpenRequest, peer: Peer) -> None:
+        """Inform a client that a request needs no answer of it any more."""
+        self._conn.requests.withdraw(peer, request.sent_id)
+        params = {"requestId": Raw(request.sent_id)}
+        self._outbox.send(peer, notification(methods.CANCEL_REQUEST, params))
 
     def turn_cancelled(self, root_id: str, by: Peer) -> None:
         """Answer the requests of a cancelled turn, except the requests at the canceller.

@@ -228,6 +228,7 @@ class StdioProxy:
         buried: AgentConnection | None = None
         deadline: Deadline | None = None
         is_clean = False
+        upkeep = Deadline(_MAX_WAIT)
         while True:
             agent = self._agent
             if agent.has_exited and agent is not buried:
@@ -241,10 +242,11 @@ class StdioProxy:
                 return
             if agent is not buried:
                 deadline = self._end_if_overdue(agent, deadline, grace, is_ending=is_ending)
-            if self._wait_for_event(deadline):
-                continue
-            self._server.keep_listening()
-            if not is_clean:
+            is_idle = not self._wait_for_event(deadline)
+            if is_idle or upkeep.has_passed:
+                upkeep = Deadline(_MAX_WAIT)
+                self._server.keep_listening()
+            if is_idle and not is_clean:
                 is_clean = self._driver.clean_up()
 
     def _detach_or_end(self) -> None:

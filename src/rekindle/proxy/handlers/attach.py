@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import INTERNAL_ERROR, update_line
-from rekindle.acp.translate.endings import ending_to_v2
 from rekindle.jsonvalue import Json, as_object, as_str
 from rekindle.model import UNKNOWN_TO_AGENT, Entry, LeaseHolder, Session
 from rekindle.proxy.connection_state import ConnectionState
@@ -40,7 +39,7 @@ from rekindle.proxy.host_connections import AttachedSession, HostConnection, Hos
 from rekindle.proxy.journal import opening_entries, recorded_response
 from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.missed_updates import (
-    interrupted,
+    ending_of_last_turn,
     missed_lines,
     responses_to,
     undelivered_prompts,
@@ -54,6 +53,15 @@ _CONNECT_TIMEOUT_US = 5_000_000
 _RETRY_US = 50_000
 _MAX_RETRIES = 60
 
+
+class _HostUnreachable(Exception):
+    """A host has ended, or does not answer. `refusal` reports that to the client."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+
 # -- attaching --------------------------------------------------------------------------------
 
 
@@ -62,7 +70,10 @@ def attach(
 ) -> SubFlow:
     """Open a session at its host; return the response. Raises Refusal."""
     client, session_id = request.client, str(request.session_id)
-    connection: HostConnection = yield from _connect(conn, client, leased)
+    try:
+        connection: HostConnection = yield from _connect(conn, client, leased)
+    except _HostUnreachable as unreachable:
+        raise unreachable.refusal from unreachable
     setup = SessionSetup(read_setup(request.method, request.params), client.protocol, client.peer)
     connection.sessions[session_id] = AttachedSession(setup, attachment)
     reply: AgentReply = yield ForwardToHost(connection.peer, request.method, request.line)
@@ -81,7 +92,10 @@ def attach(
 
 
 def _connect(conn: ConnectionState, client: ClientConnection, leased: LeasedElsewhere) -> SubFlow:
-    """Return a connection to a host for a client. Raises Refusal if the host cannot serve it."""
+    """Return a connection to a host for a client.
+
+    Raises LeasedElsewhere if the host cannot serve the client, and _HostUnreachable.
+    """
     connection = conn.hosts.to_host(leased.holder, client.peer)
     if connection is not None:
         return connection
@@ -89,7 +103,7 @@ def _connect(conn: ConnectionState, client: ClientConnection, leased: LeasedElse
         raise leased.because("it runs an earlier version of Rekindle")
     connection = yield from open_connection(conn, client.peer, leased.holder)
     if connection is None:
-        raise leased
+        raise _HostUnreachable(leased)
     meta = as_object(client.initialize_params.get("_meta"))
     ours = {**as_object(meta.get("rekindle")), "positions": True}
     params = {**client.initialize_params, "_meta": {**meta, "rekindle": ours}}
@@ -100,6 +114,8 @@ def _connect(conn: ConnectionState, client: ClientConnection, leased: LeasedElse
     reason = difference(own, reply)
     if reason:
         yield DisconnectFromHost(connection.peer)
+        if not reply.line:
+            raise _HostUnreachable(leased.because(reason))
         raise leased.because(reason)
     return connection
 
@@ -158,17 +174,27 @@ def continue_session(
     prompts = former.prompts_of(session_id)
     seq = former.seqs.get(session_id)
     left = _LeftSession(session_id, client, former.sessions[session_id], seq, prompts)
+    last, refusal = former.holder, None
     try:
-        holder: LeaseHolder | None = yield from _find_new_host(conn, former.holder, session_id)
-        if holder is None:
-            yield from _continue_here(conn, left)
-        elif holder.token != former.holder.token:
-            yield from _continue_there(conn, left, holder)
-        else:
-            # The host is alive, and has closed the connection.
-            yield SendToClient(responses_to(client.protocol, prompts, []))
-    except Refusal as refusal:
-        yield SendToClient(responses_to(client.protocol, prompts, []))
+        while True:
+            holder: LeaseHolder | None = yield from _find_new_host(conn, last, session_id)
+            if holder is None:
+                yield from _continue_here(conn, left)
+                return None
+            if holder.token == last.token:
+                break
+            try:
+                yield from _continue_there(conn, left, holder)
+            except _HostUnreachable as unreachable:
+                # It has ended as well, or it does not answer.
+                last, refusal = holder, unreachable.refusal
+            else:
+                return None
+    except Refusal as error:
+        refusal = error
+    # Without a refusal, the host is alive, and has closed the session for its clients.
+    yield SendToClient(responses_to(client.protocol, prompts, []))
+    if refusal is not None:
         text = f"session {session_id} is not open any more: its host has ended"
         yield ReportToUser(text, refusal.message)
     return None
@@ -207,15 +233,12 @@ def _continue_here(conn: ConnectionState, left: _LeftSession) -> SubFlow:
     conn.attach(left.client.peer, live, attachment)
     if conn.settings.has_hooks:
         yield from _report_death(live)
-    undelivered = yield from _catch_up(left)
+    undelivered, ending = yield from _catch_up(left)
     attachment.is_joining = False
     # The entries of another process follow: the prompts that the host left open have ended.
     yield RecordChanges([*opening_entries(conn, live, methods.RESUME, recorded_response({}))])
-    ending = ending_to_v2({"error": interrupted()})
-    if left.client.protocol > 1:
-        yield SendToClient([update_line(left.id, {"sessionUpdate": "state_update", **ending})])
-    elif len(undelivered) == len(left.prompts):
-        yield SendToClient([_turn_line(left.id, ending)])
+    if left.client.protocol > 1 or len(undelivered) == len(left.prompts):
+        yield SendToClient([_state_line(left, ending)])
     _deliver(conn, left, undelivered)
 
 
@@ -230,7 +253,10 @@ def _report_death(live: LiveSession) -> SubFlow:
 
 
 def _continue_there(conn: ConnectionState, left: _LeftSession, holder: LeaseHolder) -> SubFlow:
-    """Attach to the process that has taken the session over."""
+    """Attach to the process that has taken the session over.
+
+    Raises Refusal if that process cannot serve the client, and _HostUnreachable.
+    """
     leased = LeasedElsewhere(left.id, holder, may_take_over=conn.settings.may_take_over)
     connection: HostConnection = yield from _connect(conn, left.client, leased)
     connection.held = connection.held or []
@@ -250,12 +276,13 @@ def _continue_there(conn: ConnectionState, left: _LeftSession, holder: LeaseHold
         del connection.sessions[left.id]
         yield CatchUp(connection.peer)
         yield from _leave_if_unused(connection)
+        if not reply.line:
+            raise _HostUnreachable(leased)
         raise refusal_of(reply, "attach to the session")
-    undelivered = yield from _catch_up(left, connection.seqs.get(left.id))
+    undelivered, ending = yield from _catch_up(left, connection.seqs.get(left.id))
+    # A turn may have begun and ended meanwhile. The host sends version 2 clients its state.
     turn = rekindle_meta(as_object(reply.result)).get("turn")
-    if left.client.protocol == 1:
-        # A turn may have begun and ended meanwhile. Version 2 clients receive the state itself.
-        yield SendToClient([_turn_line(left.id, turn or {"state": "idle"})])
+    yield SendToClient([_state_line(left, turn or ending)])
     yield CatchUp(connection.peer)
     _deliver(conn, left, undelivered)
 
@@ -266,16 +293,19 @@ def _deliver(conn: ConnectionState, left: _LeftSession, prompts: list[HostReques
         conn.queues.wait_first(left.id, left.client.peer, [it.line for it in prompts])
 
 
-def _turn_line(session_id: str, turn: Json) -> bytes:
-    """Return the update that reports the state of a turn to a version 1 client."""
-    info = {"sessionUpdate": "session_info_update", "_meta": {"rekindle": {"turn": turn}}}
-    return update_line(session_id, info)
+def _state_line(left: _LeftSession, state: Json) -> bytes:
+    """Return the update that reports the state of a turn to a client."""
+    if left.client.protocol > 1:
+        return update_line(left.id, {"sessionUpdate": "state_update", **state})
+    info = {"sessionUpdate": "session_info_update", "_meta": {"rekindle": {"turn": state}}}
+    return update_line(left.id, info)
 
 
 def _catch_up(left: _LeftSession, until: int | None = None) -> SubFlow:
     """Send the client what the record has more than the client, up to the entry `until`.
 
-    Return the prompts of the client that are not in the record: no agent has received them.
+    Return the prompts of the client that are not in the record, because no agent has received
+    them, and how the last turn has ended.
     """
     missed: list[Entry] = []
     undelivered: list[HostRequest] = []
@@ -284,10 +314,10 @@ def _catch_up(left: _LeftSession, until: int | None = None) -> SubFlow:
         entries: list[Entry] = yield ReadEntries(left.id, min(first, left.seq))
         undelivered = undelivered_prompts(left.prompts, entries)
         missed = [it for it in entries if left.seq < it.seq <= (until or it.seq)]
+    transcript: Transcript = yield LoadTranscript(left.id, until=until)
     if missed:
-        transcript: Transcript = yield LoadTranscript(left.id, until=missed[-1].seq)
         lines = missed_lines(left.client.protocol, left.id, transcript, missed, left.prompts)
         yield SendToClient(lines)
     processed = [it for it in left.prompts if it not in undelivered]
     yield SendToClient(responses_to(left.client.protocol, processed, missed))
-    return undelivered
+    return undelivered, ending_of_last_turn(transcript, missed)

@@ -40,6 +40,7 @@ def close(conn: ConnectionState, request: ClientRequest) -> Flow:
         yield DetachClient(live)
     elif live is not None:
         yield from _free(conn, live)
+    conn.sessions.stop_observing(request.client.peer, session_id)
     return {}
 
 

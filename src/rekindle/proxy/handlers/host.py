@@ -34,6 +34,7 @@ def release(conn: ConnectionState, request: ClientRequest) -> Flow:
         raise unknown_session(session_id, "it is not open in this process")
     yield from close_session(conn, live)
     live.clients.clear()
+    conn.sessions.forget_observers(session_id)
     yield ReleaseLease(session_id)
     return {}
 

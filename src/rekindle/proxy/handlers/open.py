@@ -234,6 +234,8 @@ def _replay_record(conn: ConnectionState, request: ClientRequest) -> SubFlow:
         raise unknown_session(session_id)
     if session.deleted_us is not None:
         raise deleted_session(session_id)
+    # It may have watched the session until that was freed. Now it receives the record alone.
+    conn.sessions.stop_observing(client.peer, session_id)
     transcript: Transcript = yield LoadTranscript(session_id)
     ours: Json = {"restored": Restored.RECORD.value}
     if client.protocol == 1:
