@@ -97,7 +97,7 @@ def _start_cold(order: Order, fds: list[int]) -> int:
     command = [sys.executable, "-m", "rekindle", *order["arguments"]]
     for fd in fds:
         # Received descriptors are inherited; a detached host would keep its editor's streams open.
-        os.set_inheritable(fd, False)
+        os.set_inheritable(fd, False)  # noqa: FBT003 - only by position
     onto = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in enumerate(fds)]
     environ = os.environ | order["environ"]
     default = [signal.SIGCHLD]
