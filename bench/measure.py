@@ -17,6 +17,7 @@ import lifecycle
 import measures
 import rekindle
 import search_measures
+import sharing
 import translation
 from client import WrongResult
 from report import SETUPS, Bar, Row, Samples, compose, number, ratio, spread, write_costs
@@ -38,6 +39,8 @@ class Extent:
     loaded: int = 50_000
     sessions: int = 100_000
     searched: int = 1_000_000
+    clients: int = 50
+    crowded: int = 20_000
 
     def __str__(self) -> str:
         return (
@@ -45,14 +48,15 @@ class Extent:
             f"{self.results:,} tool results and {self.asks:,} round trips; {self.starts} rounds "
             f"of starts; {self.long_rounds} rounds of {self.long:,} chunks, and of "
             f"{self.shared:,} chunks by one writer and by eight; loads of {self.loaded:,} and "
-            f"{self.long:,} chunks; searches among {self.searched:,} messages."
+            f"{self.long:,} chunks; searches among {self.searched:,} messages; a host with "
+            f"{self.clients} clients and turns of {self.crowded:,} chunks."
         )
 
 
 _QUICK = Extent(
     rounds=3, chunks=50_000, flushed=20_000, results=500, asks=300, starts=5,
     long_rounds=1, long=200_000, shared=40_000, loaded=50_000, sessions=20_000,
-    searched=20_000,
+    searched=20_000, crowded=2_000,
 )  # fmt: skip
 
 
@@ -85,6 +89,7 @@ def _rows(extent: Extent) -> Iterator[Row]:
     yield from _writers(extent)
     yield from _lifecycle(extent)
     yield from _translation(extent)
+    yield from _sharing(extent)
     yield from _searching(extent)
 
 
@@ -217,6 +222,36 @@ def _translation(extent: Extent) -> Iterator[Row]:
         yield Row(f"{name} of a version {same} agent passed on, 1/s", {"rekindle": passed})
         to = f"{name} translated for a version {other} client, 1/s"
         yield Row(to, {"rekindle": translated}, bar)
+
+
+def _sharing(extent: Extent) -> Iterator[Row]:
+    most, most_mb, several, sessions = 0.25, 80, 5, 10
+    figures = _sample(
+        extent.rounds,
+        lambda name, store: sharing.shared_stream(store, int(name), extent.chunks),
+        setups=("1", str(several)),
+    )["us"]
+    one, all_of_them = figures["1"], figures[str(several)]
+    rounds = [
+        (many / first - 1) / (several - 1) for many, first in zip(all_of_them, one, strict=True)
+    ]
+    part = (median(all_of_them) / median(one) - 1) / (several - 1)
+    bar = Bar(f"each at most {most} of the first", spread(part, rounds), part <= most)
+    yield Row("processor time of a host with one client, ns a chunk", _in_ns(one))
+    what = f"with {several - 1} attached clients as well, ns a chunk"
+    yield Row(what, _in_ns(all_of_them), bar)
+    held = _sample(
+        extent.long_rounds,
+        lambda _, store: sharing.crowded_host(store, sessions, extent.clients, extent.crowded),
+        setups=("rekindle",),
+    )["mb"]
+    largest = max(held["rekindle"])
+    bar = Bar(f"less than {most_mb} MB", number(largest), largest < most_mb)
+    yield Row(f"host with {extent.clients} clients and {sessions} sessions, MB", held, bar)
+
+
+def _in_ns(figures: list[float]) -> Samples:
+    return {"rekindle": [us * 1000 for us in figures]}
 
 
 def _searching(extent: Extent) -> Iterator[Row]:

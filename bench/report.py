@@ -52,6 +52,10 @@ interpreter.
 A translated stream goes from an agent of one version to a client of the other. It is compared with
 the same stream between two peers of the agent's version. Both go through Rekindle and are timed to
 the end of the turn.
+The attached clients are processes of their own on the socket of the host, as other `rekindle run`
+processes are. The bar compares the processor time that each of them costs the host with that of the
+whole work for one client, which includes recording. In the host with many clients, each session has
+a turn that all of its clients read.
 Searched messages have 41 words each, from a vocabulary of 50,000 words that share many prefixes and
 have the frequencies of a natural language. A search is timed with the index open and up to date,
 and includes the snippets.

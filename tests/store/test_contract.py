@@ -28,6 +28,7 @@ from rekindle.model import (
     Side,
     Titled,
     TitleSource,
+    Truncated,
 )
 from rekindle.store.base import Store
 from store_changes import HOLDERS, NOW, batch, ids, opened
@@ -536,6 +537,25 @@ def test_a_session_has_one_lease_holder(store: Store) -> None:
     for ask in (store.lease_holder, lambda id_: store.acquire_lease(id_, one)):
         with pytest.raises(SessionNotFound):
             ask("nobody")
+
+
+@pytest.mark.parametrize("is_leased", [True, False])
+def test_the_last_seq_follows_every_change(store: Store, *, is_leased: bool) -> None:
+    assert store.last_seq("s1") == 0
+    store.write([opened("s1")])
+    assert store.last_seq("s1") == 0
+    if is_leased:
+        assert store.acquire_lease("s1", ONE).epoch == 1
+    store.write([batch(b"1", b"2")])
+    assert store.last_seq("s1") == 2
+    store.write([batch(b"3")])
+    assert store.last_seq("s1") == 3
+    store.write([Truncated(session_id="s1", at_us=NOW, until_seq=1)])
+    assert store.last_seq("s1") == 1
+    store.write([batch(b"2")])
+    assert store.last_seq("s1") == 2
+    store.erase("s1")
+    assert store.last_seq("s1") == 0
 
 
 def test_the_token_identifies_a_holder(store: Store) -> None:

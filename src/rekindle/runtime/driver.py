@@ -267,12 +267,16 @@ class Driver:
 
     def _announce_positions(self, step: Step) -> None:
         """Let the lines for a client follow the seqs of the entries to which they belong."""
+        announced: dict[tuple[tuple[str, ...], int], bytes] = {}
         for peer, session_ids in step.positions.items():
             lines = step.to_clients[peer]
             count = len(lines) + sum(line.count(b"\n") for line in lines)
             if count <= _MAX_GROUPED_LINES:
-                seqs = self._recorder.last_seqs(session_ids)
-                lines.insert(0, position(seqs, lines=count))
+                key = session_ids, count
+                if key not in announced:
+                    seqs = self._recorder.last_seqs(session_ids)
+                    announced[key] = position(seqs, lines=count)
+                lines.insert(0, announced[key])
 
     def _send_to_hosts(self, step: Step) -> None:
         for peer, lines in step.to_hosts.items():

@@ -197,6 +197,9 @@ class SqliteStore:
 
     def last_seq(self, session_id: str) -> int:
         """Return the seq of the last entry of a session."""
+        known = self._writer.known_last_seq(session_id)
+        if known is not None:
+            return known
         rows = self._query(f"{sql.SESSION} where id = ?", (session_id,))
         return self._decode_session(rows[0]).last_seq if rows else 0
 

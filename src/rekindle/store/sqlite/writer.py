@@ -37,7 +37,7 @@ from rekindle.store.sqlite.codec import (
     opened_values,
 )
 from rekindle.store.sqlite.leases import Leases
-from rekindle.store.sqlite.schema import Database, key_at, place, places
+from rekindle.store.sqlite.schema import Database, key_at, place, places, seq_at
 
 _MAX_ENDS = 1000
 _KEY = "select key from session where id = ?"
@@ -210,6 +210,11 @@ class Writer:
         """Return the seq of the last entry of a session; 0 if it has no entries."""
         rows = self._execute(f"{sql.SESSION} where id = ?", (session_id,))
         return decode_session(rows[0]).last_seq if rows else 0
+
+    def known_last_seq(self, session_id: str) -> int | None:
+        """Return the seq of the last entry of a leased session, if it is known without a query."""
+        end = self.ends.get(session_id) if session_id in self._marks else None
+        return None if end is None else seq_at(end - 1)
 
     def _find_end(self, batch: EntryBatch) -> int:
         key = self._key_or_create(batch.session_id, batch.at_us)
