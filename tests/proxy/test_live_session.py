@@ -8,17 +8,17 @@ from rekindle.proxy.live_session import (
     AgentTurn,
     Handover,
     HandoverState,
-    HeldPrompt,
     InvalidTransition,
     LiveSessions,
     MemoryState,
-    ReplayStats,
     TitleSync,
     TurnTracker,
     UpdateGate,
     UpdatePolicy,
 )
 from rekindle.proxy.peers import Peer
+from rekindle.proxy.session_clients import Attachment, HeldPrompt
+from rekindle.transcript.replay_match import ReplayStats
 
 CLIENT = Peer(1)
 
@@ -451,6 +451,36 @@ def test_a_session_that_a_flow_restores_is_in_transition() -> None:
     assert not sessions.is_in_transition("unknown")
     live.memory.advance("restore")
     assert sessions.is_in_transition("s1")
+
+
+def test_observers_watch_a_freed_session_again() -> None:
+    sessions = LiveSessions()
+    live = sessions.bind("s1", "a1")
+    live.clients |= {1: Attachment(), 2: Attachment(is_observer=True)}
+    sessions.drop("s1")
+    again = sessions.bind("s1", "a2")
+    assert list(again.clients) == [Peer(2)]
+    sessions.drop("s1")
+    sessions.stop_observing(2)
+    assert not sessions.bind("s1", "a3").clients
+
+
+def test_observers_of_a_released_session_are_forgotten() -> None:
+    sessions = LiveSessions()
+    sessions.bind("s1", "a1").clients[2] = Attachment(is_observer=True)
+    sessions.drop("s1")
+    sessions.forget_observers("s1")
+    assert not sessions.bind("s1", "a2").clients
+
+
+def test_a_closed_session_keeps_its_observers_until_they_stop() -> None:
+    sessions = LiveSessions()
+    live = sessions.bind("s1", "a1")
+    live.clients |= {1: Attachment(), 2: Attachment(is_observer=True)}
+    live.close()
+    assert list(live.clients) == [Peer(2)]
+    sessions.stop_observing(2, "s1")
+    assert not live.clients
 
 
 def test_a_restore_drops_the_notice_of_an_earlier_handover() -> None:

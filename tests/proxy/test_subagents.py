@@ -1,7 +1,8 @@
 """The registry of sub-agents: ids, parents, and what is forgotten with a session."""
 
 from rekindle.jsonvalue import Json
-from rekindle.proxy.live_session import LiveSession, LiveSessions, SuffixedIds
+from rekindle.proxy.live_session import LiveSession, LiveSessions
+from rekindle.proxy.session_clients import SuffixedIds
 from rekindle.proxy.subagents import LiveSubagent, Subagents, is_announcement
 
 

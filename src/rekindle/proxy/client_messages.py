@@ -21,12 +21,13 @@ from rekindle.proxy.flow import ClientRequest
 from rekindle.proxy.flow_scheduler import FlowScheduler
 from rekindle.proxy.handlers.registry import start_flow
 from rekindle.proxy.host_messages import HostMessages
-from rekindle.proxy.live_session import HeldPrompt, LiveSession
+from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.message_queues import ClientLine
 from rekindle.proxy.open_requests import OpenRequest
 from rekindle.proxy.outbox import Outbox
 from rekindle.proxy.peers import AGENT, FIRST_CLIENT, NO_CLIENT, ClientConnection, Peer
 from rekindle.proxy.permissions import PermissionRequests
+from rekindle.proxy.session_clients import HeldPrompt
 from rekindle.proxy.translation import outcome_for_agent, request_for_agent
 
 PROMPT_ID = "rekindle-prompt-"

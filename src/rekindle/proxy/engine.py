@@ -60,10 +60,11 @@ from rekindle.proxy.handlers.replay_cursor import send_position
 from rekindle.proxy.host_messages import HostMessages
 from rekindle.proxy.journal import Journal, saved_sessions
 from rekindle.proxy.leak_guard import LeakGuard
-from rekindle.proxy.live_session import HeldPrompt, LiveSession
+from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.outbox import Outbox
 from rekindle.proxy.peers import AGENT, LEFT_CLIENT, NO_CLIENT, ClientConnection, Peer
 from rekindle.proxy.permissions import PermissionRequests
+from rekindle.proxy.session_clients import HeldPrompt
 from rekindle.proxy.step import AgentExit, Step, TurnEventKind
 from rekindle.proxy.validation import lost_session
 

@@ -19,9 +19,15 @@ from msgspec import Struct, field
 from rekindle.acp.update_kinds import is_user_message
 from rekindle.model import UNKNOWN_TO_AGENT
 from rekindle.proxy.peers import NO_CLIENT, Peer
-from rekindle.proxy.session_clients import Attachment, SessionSetup, Translators
+from rekindle.proxy.session_clients import (
+    Attachment,
+    HeldPrompt,
+    SessionSetup,
+    SuffixedIds,
+    Translators,
+)
 from rekindle.transcript.model import HandoverReason
-from rekindle.transcript.replay_match import ReplayReader
+from rekindle.transcript.replay_match import ReplayReader, ReplayStats
 
 
 class InvalidTransition(RuntimeError):
@@ -148,26 +154,6 @@ class UpdatePolicy(StrEnum):
     """They are history that the record lacks and the client did not ask for: only recorded."""
     RECORD_REST = "record_rest"
     """Another process has the session. They are only recorded, although it is closed."""
-
-
-class ReplayStats(Struct):
-    """Counts of the history that an agent has replayed."""
-
-    lines: int = 0
-    user_messages: int = 0
-    has_answers: bool = False
-    last_kind: str = ""
-
-    def add(self, kind: str, *, is_user: bool) -> None:
-        """Count one update."""
-        self.lines += 1
-        self.user_messages += is_user and self.last_kind != kind
-        self.has_answers = self.has_answers or not is_user
-        self.last_kind = kind
-
-    def covers(self, turns: int) -> bool:
-        """Return whether the agent replayed an answer and at least as many prompts as `turns`."""
-        return self.has_answers and self.user_messages >= max(turns, 1)
 
 
 class UpdateGate(Struct):
@@ -351,13 +337,6 @@ _WORKING = frozenset({_T.WORKING, _T.WORKING_AHEAD})
 _AHEAD = frozenset({_T.IDLE_AHEAD, _T.WORKING_AHEAD})
 
 
-class HeldPrompt(Struct, frozen=True):
-    """A prompt of a version 1 client, which waits for the end of the turn."""
-
-    client: Peer
-    id: bytes
-
-
 class TurnTracker(Struct):
     """The turns at a version 2 agent, and the prompt that a version 1 client waits for.
 
@@ -528,16 +507,6 @@ class TitleSync(Struct):
 
 
 # -- the session ----------------------------------------------------------------------------
-
-
-class SuffixedIds(Struct, frozen=True):
-    """The ids that messages and tool calls had before the last handover.
-
-    An agent may use such an id for something else. On its way to the client it gets the suffix.
-    """
-
-    taken: frozenset[str] = frozenset()
-    suffix: str = ""
 
 
 class LiveSession(Struct):

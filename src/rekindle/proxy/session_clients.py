@@ -34,6 +34,23 @@ class Attachment(Struct):
     """Whether it receives the history now, and live updates only after that."""
 
 
+class HeldPrompt(Struct, frozen=True):
+    """A prompt of a version 1 client, which waits for the end of the turn."""
+
+    client: Peer
+    id: bytes
+
+
+class SuffixedIds(Struct, frozen=True):
+    """The ids that messages and tool calls had before the last handover.
+
+    An agent may use such an id for something else. On its way to the client it gets the suffix.
+    """
+
+    taken: frozenset[str] = frozenset()
+    suffix: str = ""
+
+
 class Translators(Struct):
     """The translators of a session's updates, one for each version that is not the agent's."""
 

@@ -133,6 +133,26 @@ def _beginnings(turn: TranscriptTurn) -> Iterator[str]:
 # -- reading a replay -----------------------------------------------------------------------
 
 
+class ReplayStats(Struct):
+    """Counts of the history that an agent has replayed."""
+
+    lines: int = 0
+    user_messages: int = 0
+    has_answers: bool = False
+    last_kind: str = ""
+
+    def add(self, kind: str, *, is_user: bool) -> None:
+        """Count one update."""
+        self.lines += 1
+        self.user_messages += is_user and self.last_kind != kind
+        self.has_answers = self.has_answers or not is_user
+        self.last_kind = kind
+
+    def covers(self, turns: int) -> bool:
+        """Return whether the agent replayed an answer and at least as many prompts as `turns`."""
+        return self.has_answers and self.user_messages >= max(turns, 1)
+
+
 class ReplayReader:
     """Collects the turns of a replay, update by update.
 

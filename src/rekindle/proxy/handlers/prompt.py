@@ -33,10 +33,10 @@ from rekindle.proxy.flow import (
 from rekindle.proxy.handlers.agent_start import ensure_agent
 from rekindle.proxy.handlers.restore import RestoreResult, acquire_lease, restore
 from rekindle.proxy.journal import agent_entry, opened_change
-from rekindle.proxy.live_session import LiveSession, SuffixedIds
+from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.outbox import RUNNING
 from rekindle.proxy.peers import NO_CLIENT, ClientConnection
-from rekindle.proxy.session_clients import Translators
+from rekindle.proxy.session_clients import SuffixedIds, Translators
 from rekindle.proxy.translation import translator_to_v2
 from rekindle.proxy.validation import LeasedElsewhere, deleted_session, invalid, unknown_session
 from rekindle.transcript.handover import as_block, handover_text

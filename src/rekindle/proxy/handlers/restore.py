@@ -55,8 +55,8 @@ from rekindle.proxy.flow import (
 )
 from rekindle.proxy.foreign_turns import ForeignTurnRecorder, place_after
 from rekindle.proxy.handlers.ask_host import ask_for_release
-from rekindle.proxy.live_session import LiveSession, MemoryState, SuffixedIds, UpdatePolicy
-from rekindle.proxy.session_clients import Attachment, SessionSetup
+from rekindle.proxy.live_session import LiveSession, MemoryState, UpdatePolicy
+from rekindle.proxy.session_clients import Attachment, SessionSetup, SuffixedIds
 from rekindle.proxy.system_prompt import PromptSource
 from rekindle.proxy.translation import setup_for_agent
 from rekindle.proxy.validation import LeasedElsewhere, outlived_session, refusal_of

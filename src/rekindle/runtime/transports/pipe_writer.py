@@ -260,7 +260,7 @@ class PipeWriter:
     def _write(self, data: bytes, may_wait: Callable[[], bool]) -> bytes:
         """Write some bytes; return the rest, which cannot be written without waiting."""
         rest = memoryview(data)
-        while rest and not self._is_broken:
+        while rest and not (self._is_broken or self._is_closed):
             try:
                 if self._way.is_blocking and not may_wait():
                     return bytes(rest)
