@@ -37,6 +37,7 @@ _FIELDS: dict[ScenarioName, tuple[str, ...]] = {
     "neovim": ("neovim",),
     "import": ("imports", "differences"),
     "memory": ("memory",),
+    "sharing": ("sharing",),
 }
 """The fields of a result that each scenario fills."""
 _print = partial(print, flush=True)

@@ -6,10 +6,10 @@ from msgspec import Struct
 
 from interop.comparison import Difference
 
-ScenarioName = Literal["life", "acpx", "neovim", "import", "memory"]
+ScenarioName = Literal["life", "acpx", "neovim", "import", "memory", "sharing"]
 Form = Literal["bare", "v1", "v2"]
 
-SCENARIOS: tuple[ScenarioName, ...] = ("life", "acpx", "neovim", "import", "memory")
+SCENARIOS: tuple[ScenarioName, ...] = ("life", "acpx", "neovim", "import", "memory", "sharing")
 FORMS: tuple[Form, ...] = ("bare", "v1", "v2")
 STEPS = {
     "turn": "turn with a tool call",
@@ -55,6 +55,13 @@ IMPORT_STEPS = {
     "after own": "imported after that: nothing new",
 }
 """Only the last two steps change the tool's own files."""
+
+SHARING_STEPS = {
+    "joined": "a second client loads a running turn, and receives the rest",
+    "permission": "the second client answers a permission request of the first one's turn",
+    "detached": "the editor killed in mid-turn: the turn ends whole",
+    "loaded": "the next editor loads all of it; the model is shown all",
+}
 
 MOMENTS = {
     "turn": "in a fifth turn",
@@ -126,6 +133,7 @@ class Result(Struct, frozen=True, kw_only=True):
     """Empty if the agent's own sessions cannot be imported."""
     differences: tuple[ExplainedDifference, ...] = ()
     memory: tuple[MemoryOutcome, ...] = ()
+    sharing: dict[str, Outcome] = {}
 
     @property
     def is_as_expected(self) -> bool:
@@ -137,6 +145,8 @@ class Result(Struct, frozen=True, kw_only=True):
             for outcome in steps.values()
         ]
         is_ok = [status == "ok" for status in outcomes] + [it.is_ok for it in self.memory]
+        # Some agents ask for no permission.
+        is_ok += [it.status in {"ok", "not offered"} for it in self.sharing.values()]
         return not self.not_run and bool(is_ok) and all(is_ok)
 
 

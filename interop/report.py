@@ -11,6 +11,7 @@ from interop.outcome import (
     METHODS,
     MOMENTS,
     NEOVIM_STEPS,
+    SHARING_STEPS,
     STEPS,
     Form,
     MemoryOutcome,
@@ -78,6 +79,16 @@ _NEOVIM_HEAD = """\
 {release}, headless, with each agent behind Rekindle. Each prompt had a Neovim of its own, which was
 killed after the answer. The next one resumed the latest session with `/resume`: it lists the
 sessions and loads the first. The chat must show the earlier answers, and the model must know them.
+"""
+
+_SHARING_HEAD = """\
+## Two clients, and an editor that is killed
+
+Each agent ran behind `rekindle run --detach`. A second client opened the session in the middle of a
+turn, and had the same messages at its end. In the next turn, the first client's user did not answer
+the agent's permission request, and the second client did. Then the process that the first editor
+had started was killed in the middle of an answer: the turn had to end whole in the record, and the
+next editor continued the session.
 """
 
 _MEMORY_HEAD = """\
@@ -156,7 +167,8 @@ def compose(results: Sequence[Result]) -> str:
     """Return the document."""
     parts = [_HEAD.format(version=__version__), _summary(results)]
     parts += [_agent(result) for result in results]
-    parts += [_memory(results), _acpx(results), _neovim(results), imports_section(results)]
+    parts += [_memory(results), _acpx(results), _neovim(results)]
+    parts += [_sharing(results), imports_section(results)]
     return "\n".join(parts)
 
 
@@ -210,6 +222,9 @@ def _has(result: Result) -> str:
     others = {
         "what acpx needs": result.acpx,
         "what Neovim needs": result.neovim,
+        "shared sessions": {
+            step: it for step, it in result.sharing.items() if it.status != "not offered"
+        },
         "what is imported from it": result.imports,
     }
     failing |= dict.fromkeys(
@@ -296,6 +311,11 @@ def _neovim(results: Sequence[Result]) -> str:
     rows = [(result.agent, result.neovim) for result in results if result.neovim]
     head = _NEOVIM_HEAD.format(release=f"{_releases(CODECOMPANION)} in {_releases(NEOVIM)}")
     return _client(head, NEOVIM_STEPS, rows)
+
+
+def _sharing(results: Sequence[Result]) -> str:
+    rows = [(result.agent, result.sharing) for result in results if result.sharing]
+    return _client(_SHARING_HEAD, SHARING_STEPS, rows)
 
 
 def _client(

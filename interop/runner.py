@@ -24,6 +24,7 @@ from interop.neovim import Neovim
 from interop.outcome import FORMS, SCENARIOS, Form, MemoryOutcome, Outcome, Result, ScenarioName
 from interop.sandbox import adopt_orphans, check_isolation, kill_descendants
 from interop.scenario import Scenario
+from interop.sharing_scenario import SharingScenario
 from interop.workspace import Workspace, prepared_workspace
 from rekindle.client import PermissionRequest, connect
 
@@ -49,6 +50,7 @@ def run_agent(spec: AgentSpec, scenarios: Collection[ScenarioName], print_line: 
     neovim = _run_neovim(spec, print_line) if "neovim" in scenarios else {}
     imports = _run_import(spec, print_line) if spec.tool and "import" in scenarios else None
     memory = _run_memory(spec, print_line) if "memory" in scenarios else ()
+    sharing = _run_sharing(spec, print_line) if "sharing" in scenarios else {}
     return Result(
         agent=spec.name,
         releases=spec.package.releases,
@@ -59,6 +61,7 @@ def run_agent(spec: AgentSpec, scenarios: Collection[ScenarioName], print_line: 
         imports=imports.outcomes if imports is not None else {},
         differences=tuple(imports.explained) if imports is not None else (),
         memory=memory,
+        sharing=sharing,
     )
 
 
@@ -145,6 +148,18 @@ def _run_memory(spec: AgentSpec, print_line: Print) -> tuple[MemoryOutcome, ...]
         scenario = MemoryScenario(workspace, start, requests, traffic, print_line)
         scenario.run(pause=spec.pause)
     return tuple(scenario.outcomes)
+
+
+def _run_sharing(spec: AgentSpec, print_line: Print) -> dict[str, Outcome]:
+    print_line(f"  {spec.name}, behind Rekindle, two clients")
+    with _prepared_run(spec, "sharing") as (workspace, log):
+        start = partial(connect, on_stderr=log, on_notice=log, grace=_GRACE)
+        scenario = SharingScenario(workspace, start, print_line)
+        try:
+            asyncio.run(scenario.run())
+        finally:
+            kill_descendants()
+    return scenario.outcomes
 
 
 @contextmanager

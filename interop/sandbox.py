@@ -65,6 +65,11 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def children() -> set[int]:
+    """Return the ids of the children of this process."""
+    return set(_descendants()[0])
+
+
 def descendants() -> list[int]:
     """Return the ids of all descendants."""
     children, below = _descendants()

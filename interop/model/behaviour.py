@@ -23,6 +23,7 @@ Values = dict[tuple[str, ...], str]
 _TASK = re.compile(r"\[task (\w+)\]")
 _WORD = re.compile(r"the word of the note is (\w+)", re.IGNORECASE)
 _SLOW = "Take your time, please."
+_PAUSE = "Pause in the middle, please."
 _FILE = re.compile(r"read the file (\S+?\.txt)")
 _CHANGE = re.compile(r"put (\w+) in the place of (\w+) in the file (\S+?\.txt)")
 _THINKING = "Think it over."
@@ -90,6 +91,16 @@ def slow_task(name: str) -> str:
     return f"{prompt_mark(name)} {_SLOW}"
 
 
+def pausing_task(name: str) -> str:
+    """Return a prompt whose answer is complete some seconds after its first half."""
+    return f"{prompt_mark(name)} {_PAUSE}"
+
+
+def tasks_in(text: str) -> list[str]:
+    """Return the tasks that a text of the user names."""
+    return _TASK.findall(text)
+
+
 def prompt_mark(name: str) -> str:
     """Return the part of a prompt that names its task."""
     return f"[task {name}]"
@@ -119,7 +130,8 @@ def reply_to(shown: ModelRequest) -> Reply:
     asked = shown.messages[turn].text[last.start() :]
     has_called = any(item.role == "tool" for item in shown.messages[turn:])
     call = None if has_called else _call(asked, shown.tools)
-    reply = call or TextReply(_report(shown.messages, turn, last[1]), hangs=_SLOW in asked)
+    report = _report(shown.messages, turn, last[1])
+    reply = call or TextReply(report, hangs=_SLOW in asked, pauses=_PAUSE in asked)
     return structs.replace(reply, thought=THOUGHT) if _THINKING in asked else reply
 
 

@@ -37,10 +37,14 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
 
 
 class TextReply(Struct, frozen=True):
-    """An answer in text. If it `hangs`, only the first half is ever sent."""
+    """An answer in text. If it `hangs`, only the first half is ever sent.
+
+    If it `pauses`, the second half comes some seconds later.
+    """
 
     text: str
     hangs: bool = False
+    pauses: bool = False
     thought: str = ""
     """The thought before the answer."""
 

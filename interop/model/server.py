@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -24,6 +25,8 @@ Log = Callable[[str], None]
 OnRequest = Callable[[ModelRequest], None]
 
 MODEL = "fake-model"
+_PAUSE = 6.0
+"""The seconds in the middle of an answer that pauses."""
 
 _DIALECTS: tuple[tuple[str, Dialect], ...] = (
     (r"/chat/completions$", OpenaiChat()),
@@ -97,8 +100,11 @@ class _Handler(BaseHTTPRequestHandler):
         reply = reply_to(shown)
         self._log(f"{path}: {len(shown.messages)} messages, {len(shown.tools)} tools -> {reply}")
         if shown.is_streamed:
-            until = halves(reply.text)[0] if isinstance(reply, TextReply) and reply.hangs else None
-            self._stream(dialect.stream(reply, shown), until)
+            until = pause = None
+            if isinstance(reply, TextReply) and (reply.hangs or reply.pauses):
+                until = halves(reply.text)[0]
+                pause = _PAUSE if reply.pauses else None
+            self._stream(dialect.stream(reply, shown), until, pause)
         else:
             self._send(HTTPStatus.OK, dialect.whole(reply, shown))
 
@@ -133,8 +139,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _stream(self, events: Iterator[Event], until: str | None) -> None:
-        """Write events. After the text `until`, wait for the agent to close the connection."""
+    def _stream(self, events: Iterator[Event], until: str | None, pause: float | None) -> None:
+        """Write events. After the text `until`, pause, or wait until the agent hangs up."""
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
@@ -143,7 +149,13 @@ class _Handler(BaseHTTPRequestHandler):
             data = content if isinstance(content, str) else json.dumps(content)
             line = (f"event: {name}\n" if name else "") + f"data: {data}\n\n"
             self.wfile.write(f"{len(line.encode()):x}\r\n{line}\r\n".encode())
-            if until is not None and json.dumps(until)[1:-1] in data:
+            if until is None or json.dumps(until)[1:-1] not in data:
+                continue
+            until = None
+            if pause is not None:
+                self.wfile.flush()
+                time.sleep(pause)
+            else:
                 self.connection.recv(1)
                 self.close_connection = True
                 return
