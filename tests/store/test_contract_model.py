@@ -76,7 +76,9 @@ class SqliteAgainstMemory(RuleBasedStateMachine):
 
     @rule(session=SESSIONS, by=PROCESSES, until_seq=st.integers(0, 3))
     def rewind(self, session: str, by: int, until_seq: int) -> None:
-        if self.model.known_ids([session]):
+        known = self.model.known_ids([session])
+        # Only for sessions without a lease of another process.
+        if known and self.model.lease_holder(session) in {None, HOLDERS[by]}:
             rewound = Truncated(session_id=session, at_us=1, until_seq=until_seq)
             self.write_both([rewound, batch(b"{}", session=session)], by=by)
 
@@ -173,8 +175,10 @@ class SqliteAgainstMemory(RuleBasedStateMachine):
         assert self.real.deleted_ids(before_us) == self.model.deleted_ids(before_us)
         for store in (self.real, self.model):
             store.purge(session)
-        if self.model.known_ids([session]) and self.model.session(session).is_purged:
-            self.epochs.pop(session, None)
+        # With a session, its sub-agents are purged.
+        for it in list(self.epochs):
+            if not self.model.known_ids([it]) or self.model.session(it).is_purged:
+                del self.epochs[it]
 
     @rule()
     def reopen(self) -> None:
