@@ -31,8 +31,15 @@ def test_descendants_are_recognised_by_their_ancestors(tmp_path: Path) -> None:
     process(tmp_path, 10, os.getpid())
     process(tmp_path, 11, 10)
     process(tmp_path, 20, 1)
-    found = [descends_from_agent(pid, tmp_path) for pid in (10, 11, 20, 99)]
-    assert found == [True, True, False, False]
+    found = [descends_from_agent(pid, tmp_path) for pid in (10, 11, 20)]
+    assert found == [True, True, False]
+
+
+def test_a_process_that_has_ended_cannot_be_judged(tmp_path: Path) -> None:
+    assert descends_from_agent(99, tmp_path)
+    # So is one whose parent ends meanwhile.
+    process(tmp_path, 40, 41)
+    assert descends_from_agent(40, tmp_path)
 
 
 def test_descendants_are_recognised_by_the_mark(tmp_path: Path) -> None:

@@ -49,6 +49,9 @@ def test_connections_are_found_by_what_a_client_sends() -> None:
     hosts.add(second)
     assert hosts.get(Peer(5)) is first
     assert hosts.of_client(Peer(2)) == [second]
+    assert hosts.to_host(HOST, Peer(1)) is None
+    # Once its agent is known to be the same.
+    first.is_accepted = True
     assert hosts.to_host(HOST, Peer(1)) is first
     assert hosts.to_host(OTHER, Peer(1)) is None
     assert hosts.serving(Peer(1), "s") is first

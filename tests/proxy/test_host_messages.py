@@ -63,13 +63,40 @@ def test_the_lines_of_a_group_wait_for_the_last_one() -> None:
 
 def test_held_lines_follow_in_order() -> None:
     messages = Messages()
-    messages.connection.held = []
-    notes = [b'{"method":"_x/%d"}' % number for number in range(3)]
+    messages.connection.held["s"] = []
+    notes = [b'{"method":"_x/%d","params":{"sessionId":"s"}}' % number for number in range(3)]
+    # The parent of a sub-agent is unknown here, so its messages wait as well.
+    notes.append(b'{"method":"_x/4","params":{"sessionId":"s.1"}}')
     for note in notes:
         messages.receive(messages.connection, note)
     assert messages.to_client() == []
-    messages.release_held(messages.connection)
+    messages.release_held(messages.connection, "s")
     assert messages.to_client() == notes
+
+
+def test_messages_of_another_session_are_not_held() -> None:
+    messages = Messages()
+    messages.connection.sessions["t"] = messages.connection.sessions["s"]
+    messages.connection.held["s"] = []
+    note = b'{"method":"_x/1","params":{"sessionId":"t"}}'
+    messages.receive(messages.connection, note)
+    assert messages.to_client() == [note]
+
+
+def test_a_held_question_that_is_withdrawn_is_never_asked() -> None:
+    messages = Messages()
+    messages.connection.held["s"] = []
+    asked = b'{"id":%d,"method":"session/request_permission","params":{"sessionId":"s"}}'
+    for number in (7, 8):
+        messages.receive(messages.connection, asked % number)
+    note = b'{"method":"_x/1","params":{"sessionId":"s"}}'
+    messages.receive(messages.connection, note)
+    withdrawn = b'{"method":"$/cancel_request","params":{"requestId":7}}'
+    messages.receive(messages.connection, withdrawn)
+    messages.release_held(messages.connection, "s")
+    shown = [json.loads(line).get("method") for line in messages.to_client()]
+    assert shown == ["session/request_permission", "_x/1"]
+    assert [bytes(it.host_id) for it in messages.connection.questions.values()] == [b"8"]
 
 
 def test_requests_of_a_host_that_has_ended_are_withdrawn() -> None:

@@ -4,6 +4,8 @@ import json
 
 from msgspec import Raw
 
+from rekindle.acp.recorded_fields import recorded_request
+from rekindle.jsonvalue import Json
 from rekindle.model import Entry, Kind, Side
 from rekindle.proxy.host_connections import HostRequest
 from rekindle.proxy.missed_updates import missed_lines, responses_to
@@ -78,15 +80,58 @@ def test_a_version_2_client_receives_whole_messages_again() -> None:
     assert shown[0]["content"] == [{"type": "text", "text": "ab"}]  # type: ignore[index]
 
 
+def prompt(number: int, text: str) -> bytes:
+    blocks = [{"type": "text", "text": text}]
+    params = {"sessionId": "s", "prompt": blocks}
+    return json.dumps({"id": number, "method": "session/prompt", "params": params}).encode()
+
+
+def recorded(seq: int, number: int, text: str, protocol: int = 1) -> Entry:
+    line = recorded_request("session/prompt", prompt(number, text))
+    return entry(seq, Kind.PROMPT, line, protocol)
+
+
+def open_prompt(number: int, text: str) -> HostRequest:
+    line = prompt(number, text)
+    return HostRequest(Raw(b"%d" % number), "session/prompt", "s", line)
+
+
+def responses(entries: list[Entry], *prompts: HostRequest) -> list[Json]:
+    lines = responses_to(1, list(prompts), entries, fold(iter(entries)))
+    return [json.loads(line) for line in lines]
+
+
 def test_a_prompt_has_the_response_in_the_record_or_an_error() -> None:
     answer = {"jsonrpc": "2.0", "id": 4, "result": {"stopReason": "end_turn"}}
     entries = [
-        entry(1, Kind.ANSWER, answer),
+        recorded(1, 4, "Mine"),
         entry(2, Kind.ANSWER, b"not JSON"),
         entry(3, Kind.ANSWER, {"result": {}}),
+        entry(4, Kind.ANSWER, answer),
     ]
-    prompts = [HostRequest(Raw(it), "session/prompt", "s") for it in (b"4", b"5")]
-    first, second = map(json.loads, responses_to(1, prompts, entries))
+    first, second = responses(entries, open_prompt(4, "Mine"), open_prompt(5, "Unanswered"))
     assert first == answer
     assert second["id"] == 5
     assert second["error"]["data"] == {"agentEnded": True}
+
+
+def test_the_response_to_another_client_with_the_same_id_is_not_taken() -> None:
+    entries = [
+        recorded(1, 4, "Theirs"),
+        entry(2, Kind.ANSWER, {"id": 4, "result": {"stopReason": "max_tokens"}}),
+        recorded(3, 4, "Mine"),
+    ]
+    (answer,) = responses(entries, open_prompt(4, "Mine"))
+    assert answer["error"]["data"] == {"agentEnded": True}
+
+
+def test_a_version_2_agent_ends_the_turn_of_a_version_1_client_with_a_state() -> None:
+    ended = {"sessionUpdate": "state_update", "state": "idle", "stopReason": "max_tokens"}
+    entries = [
+        recorded(1, 4, "Mine"),
+        entry(2, Kind.ANSWER, {"id": "rekindle-prompt-1", "result": {"messageId": "u1"}}, 2),
+        update(3, 2, sessionUpdate="state_update", state="running"),
+        update(4, 2, **ended),
+    ]
+    (answer,) = responses(entries, open_prompt(4, "Mine"))
+    assert answer == {"jsonrpc": "2.0", "id": 4, "result": {"stopReason": "max_tokens"}}

@@ -215,7 +215,7 @@ class HostedSession(SharedSession):
             found = [it for it in self.connections if it.host is host and it.client == peer]
             lines = [line for part in parts for line in part.split(b"\n")]
             for connection in found:
-                if peer in positions:
+                if positions.get(peer):
                     seqs = {it: self.record.store.last_seq(it) for it in positions[peer]}
                     connection.lines.append(position(seqs, lines=len(lines)))
                 connection.lines += lines

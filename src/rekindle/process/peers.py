@@ -5,7 +5,6 @@ import socket
 import struct
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,18 +37,19 @@ def peer_of(connection: socket.socket) -> PeerProcess:
 def descends_from_agent(
     pid: int, proc: Path = _PROC, *, is_trusted: Callable[[int], bool] = lambda _: False
 ) -> bool:
-    """Return whether a process is a descendant of an agent that this process has started.
+    """Return whether a process may be a descendant of an agent that this process has started.
 
-    Its ancestors and the mark in its environment show it. Only Linux shows both. `is_trusted`
-    returns whether a child of this process is no agent, and so are its descendants without the
-    mark.
+    Its ancestors and the mark in its environment show it. Only Linux shows both. A process that has
+    ended already cannot be judged, so it counts as a descendant. `is_trusted` returns whether a
+    child of this process is no agent, and so are its descendants without the mark.
     """
+    if sys.platform != "linux":
+        return False
     own = str(os.getpid())
-    with suppress(OSError, ValueError):
+    try:
         environ = (proc / str(pid) / "environ").read_bytes().split(b"\0")
         if any(it.startswith(f"{MARK}={own}.".encode()) for it in environ):
             return True
-    with suppress(OSError, ValueError):
         for _ in range(_MAX_ANCESTORS):
             if is_trusted(pid):
                 return False
@@ -58,4 +58,6 @@ def descends_from_agent(
             pid = int(stat.rpartition(")")[2].split()[1])
             if pid <= 1 or str(pid) == own:
                 return pid > 1
-    return False
+    except (OSError, ValueError):
+        return True
+    return True

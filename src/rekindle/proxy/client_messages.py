@@ -315,6 +315,9 @@ class ClientMessages:
         live = conn.opened_by(client, session_id)
         if live is not None and live.clients[client.peer].is_observer:
             return
+        if live is None and conn.sessions.get_open(session_id) is not None:
+            # The turn is another client's.
+            return
         has_queued = conn.queues.has_prompt_of(session_id, client.peer)
         self.drop_queued(session_id, client.peer)
         if live is not None and has_queued and live.turn.prompter != client.peer:

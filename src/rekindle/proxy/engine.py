@@ -274,6 +274,8 @@ class Engine:
             outbox.respond_for_agent(request, outcome)
         self._client.fail_queued(live.id, outcome)
         live.close()
+        # Also for observers: the further updates belong to a branch.
+        live.clients.clear()
         live.updates.lease_lost()
         if not live.memory.is_in_transition:
             live.memory.advance("used_elsewhere")
@@ -297,6 +299,17 @@ class Engine:
             not live.is_closed and (self._is_busy(live) or live.is_open_without(client))
             for live in self._conn.sessions.all()
         )
+
+    def is_attended_without(self, client: Peer) -> bool:
+        """Return whether another client than this one has a session open, not only to watch it."""
+        sessions = self._conn.sessions.all()
+        return any(not it.is_closed and it.is_open_without(client) for it in sessions)
+
+    @property
+    def is_waiting_for_user(self) -> bool:
+        """Whether every running turn waits for permission."""
+        busy = [it for it in self._conn.sessions.all() if self._conn.has_turn(it.id)]
+        return bool(busy) and all(self._permissions.is_waiting(it.id) for it in busy)
 
     @property
     def is_waiting_for_agent(self) -> bool:
@@ -506,7 +519,7 @@ class Engine:
         if connection is None:
             return
         if isinstance(action, CatchUp):
-            self._hosts.release_held(connection)
+            self._hosts.release_held(connection, action.session_id)
         else:
             self._hosts.disconnect(connection)
 

@@ -290,12 +290,13 @@ class DisconnectFromHost(Struct, frozen=True):
 
 
 class CatchUp(Struct, frozen=True):
-    """Process the lines of a host that were held while the client got earlier entries.
+    """Process the lines of a host that were held while the client got earlier entries of a session.
 
     Result: None.
     """
 
     host: Peer
+    session_id: str
 
 
 class DropQueuedPrompts(Struct, frozen=True):

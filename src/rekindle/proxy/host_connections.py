@@ -45,6 +45,8 @@ class HostRequest(Struct):
     """The last entry of the session that the client had."""
     is_cancelled: bool = False
     """Whether the client has cancelled it since."""
+    may_be_unrecorded: bool = False
+    """Whether the host could not record meanwhile: the agent may have it, unlike the record."""
 
 
 class HostQuestion(Struct, frozen=True):
@@ -85,8 +87,10 @@ class HostConnection(Struct, kw_only=True):
     """The open requests of the host, by the id that the client received."""
     group: LineGroup | None = None
     """The group whose lines arrive now, if any."""
-    held: list[bytes] | None = None
-    """The lines that wait until the client has the entries before them; None if none must wait."""
+    is_accepted: bool = False
+    """Whether the agent of the host can replace the own one."""
+    held: dict[str, list[bytes]] = {}
+    """By session, the lines that wait until the client has the entries before them."""
 
     def serves(self, session_id: str | None) -> bool:
         """Return whether a session of the client is the host's."""
@@ -129,7 +133,7 @@ class HostConnections:
     def to_host(self, holder: LeaseHolder, client: Peer) -> HostConnection | None:
         """Return the connection to a host that serves a client, if there is one."""
         found = (it for it in self.of_client(client) if it.holder.token == holder.token)
-        return next(found, None)
+        return next((it for it in found if it.is_accepted), None)
 
     def serving(self, client: Peer, session_id: str | None) -> HostConnection | None:
         """Return the connection that serves a session of a client, if any."""

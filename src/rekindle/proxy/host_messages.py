@@ -97,6 +97,10 @@ class HostMessages:
             connection.group = LineGroup(seqs, count)
         else:
             connection.seqs.update(seqs)
+        if not seqs:
+            # The host cannot record now.
+            for request in connection.requests.values():
+                request.may_be_unrecorded = True
 
     def _finish_group(self, connection: HostConnection, group: LineGroup) -> None:
         connection.group = None
@@ -104,21 +108,30 @@ class HostMessages:
         for line in group.lines:
             self.receive(connection, line)
 
-    def release_held(self, connection: HostConnection) -> None:
+    def release_held(self, connection: HostConnection, session_id: str) -> None:
         """Process the lines that waited until the client had the entries before them."""
-        held, connection.held = connection.held or [], None
-        for line in held:
+        for line in connection.held.pop(session_id, []):
             self._process(connection, line, read_envelope(line))
+
+    def _held_for(self, connection: HostConnection, envelope: Envelope) -> list[bytes] | None:
+        """Return the lines behind which a message waits, if it must wait."""
+        session_id = envelope.session_id
+        if session_id in connection.held:
+            return connection.held[session_id]
+        # The session may be a sub-agent's, whose parent is unknown here.
+        is_known = session_id is None or session_id in connection.sessions
+        return None if is_known else next(iter(connection.held.values()), None)
 
     def _process(self, connection: HostConnection, line: bytes, envelope: Envelope | None) -> None:
         if envelope is None:
             return
+        held = self._held_for(connection, envelope)
         if isinstance(envelope.id, Raw) and envelope.is_response:
             if self._scheduler.host_replied(connection.peer, envelope, line):
                 return
             self._receive_response(connection, line, envelope, envelope.id)
-        elif connection.held is not None:
-            connection.held.append(line)
+        elif held is not None:
+            held.append(line)
         elif isinstance(envelope.id, Raw) and envelope.method is not UNSET:
             sent_id = self._scheduler.new_id()
             question = HostQuestion(sent_id, Raw(bytes(envelope.id)))
@@ -157,9 +170,13 @@ class HostMessages:
     def _withdraw(self, connection: HostConnection, line: bytes) -> None:
         """Cancel the request at the client that the host has cancelled."""
         params = as_object((decode_object(line) or {}).get("params"))
-        question = connection.question_of(Raw(encode(params.get("requestId"))))
+        host_id = Raw(encode(params.get("requestId")))
+        question = connection.question_of(host_id)
         if question is not None:
             self._cancel_question(connection, question)
+        for lines in connection.held.values():
+            # The client need not see a question that waits.
+            lines[:] = [it for it in lines if not _is_request(it, host_id)]
 
     def _cancel_question(self, connection: HostConnection, question: HostQuestion) -> None:
         """Inform the client that a request of the host needs no answer any more."""
@@ -172,8 +189,9 @@ class HostMessages:
 
     def disconnect(self, connection: HostConnection) -> None:
         """Close a connection that the client does not need any more."""
-        self._conn.hosts.pop(connection.peer)
-        self._outbox.step.left_hosts.append(connection.peer)
+        if self._conn.hosts.pop(connection.peer) is not None:
+            self._outbox.step.left_hosts.append(connection.peer)
+            self._scheduler.host_closed(connection.peer)
 
     def client_left(self, client: ClientConnection) -> None:
         """Close the connections of a client that has left."""
@@ -194,3 +212,10 @@ class HostMessages:
                 text = f"the host of the session ended before it answered {request.method}"
                 line = error_response(request.id, INTERNAL_ERROR, text)
                 self._outbox.send(connection.client, line)
+
+
+def _is_request(line: bytes, request_id: Raw) -> bool:
+    envelope = read_envelope(line)
+    if envelope is None or not envelope.is_request or not isinstance(envelope.id, Raw):
+        return False
+    return request_key(Raw(bytes(envelope.id))) == request_key(request_id)

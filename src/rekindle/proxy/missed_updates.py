@@ -8,14 +8,19 @@ from msgspec import Raw
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import INTERNAL_ERROR, error_response, read_envelope, update_line
 from rekindle.acp.recorded_fields import recorded_request
-from rekindle.acp.translate.endings import cancelled_prompt, ending_to_v2
+from rekindle.acp.translate.endings import cancelled_prompt, ending_to_v1, ending_to_v2
 from rekindle.acp.translate.live_v1 import LiveToV1
 from rekindle.acp.update_kinds import update_to_v1
-from rekindle.jsonvalue import Json, as_array, as_object, decode_object
+from rekindle.jsonvalue import Json, as_array, as_object, decode_object, encode
 from rekindle.model import Entry, Kind, Side
 from rekindle.proxy.host_connections import HostRequest
 from rekindle.proxy.journal import update_in
-from rekindle.transcript.model import ToolCallItem, handover_in, handover_notice
+from rekindle.transcript.model import (
+    ToolCallItem,
+    TranscriptTurn,
+    handover_in,
+    handover_notice,
+)
 from rekindle.transcript.reducer import Transcript
 from rekindle.transcript.replay_cursor import select_turns
 from rekindle.transcript.replay_v2 import replay_v2
@@ -64,32 +69,58 @@ def _missed_in_v1(
             yield from [update] if entry.protocol == 1 else update_to_v1(to_v1, update)
 
 
-def responses_to(protocol: int, prompts: list[HostRequest], missed: list[Entry]) -> Iterator[bytes]:
+def responses_to(
+    protocol: int, prompts: list[HostRequest], entries: list[Entry], transcript: Transcript
+) -> Iterator[bytes]:
     """Yield the responses to prompts: those in the record, or the error of the ended host."""
-    answers: dict[bytes, bytes] = {}
-    for entry in missed:
-        envelope = read_envelope(entry.line) if entry.kind is Kind.ANSWER else None
-        if envelope is not None and isinstance(envelope.id, Raw):
-            answers[bytes(envelope.id)] = entry.line
     for prompt in prompts:
-        if bytes(prompt.id) in answers:
-            yield answers[bytes(prompt.id)]
+        recorded = _recorded_prompt(prompt, entries)
+        answer = None if recorded is None else _answer_after(recorded, prompt.id, entries)
+        turn = None if recorded is None else _turn_of(recorded, transcript)
+        if answer is not None:
+            yield answer.line
+        elif protocol == 1 and turn is not None and not turn.was_cut_off:
+            # The agent is of version 2, which ends a turn in another way.
+            outcome = {"error": turn.error, "result": {"stopReason": turn.stop_reason}}
+            ending = ending_to_v1(ending_to_v2(outcome))
+            yield encode({"jsonrpc": "2.0", "id": prompt.id, **ending})
         elif prompt.is_cancelled:
             yield cancelled_prompt(protocol, prompt.id)
         else:
             yield error_response(prompt.id, **interrupted())
 
 
+def _recorded_prompt(prompt: HostRequest, entries: list[Entry]) -> Entry | None:
+    line = recorded_request(methods.PROMPT, prompt.line)
+    found = (it for it in entries if it.kind is Kind.PROMPT and it.seq > prompt.after_seq)
+    return next((it for it in found if it.line == line), None)
+
+
+def _answer_after(recorded: Entry, prompt_id: Raw, entries: list[Entry]) -> Entry | None:
+    """Return the response to a prompt. Other clients use the same ids."""
+    for entry in entries:
+        if entry.seq > recorded.seq and entry.kind is Kind.ANSWER:
+            envelope = read_envelope(entry.line)
+            if envelope is not None and envelope.id == prompt_id:
+                return entry
+    return None
+
+
+def _turn_of(recorded: Entry, transcript: Transcript) -> TranscriptTurn | None:
+    turns = (it for it in transcript.turns if it.items and it.items[0].seq == recorded.seq)
+    return next(turns, None)
+
+
 def undelivered_prompts(prompts: list[HostRequest], recorded: list[Entry]) -> list[HostRequest]:
     """Return the prompts that no agent has received.
 
-    A host records a prompt before its agent receives it. A cancelled prompt must not run.
+    A host records a prompt before its agent receives it, unless the host cannot record. A cancelled
+    prompt must not run.
     """
-    lines = {it.line for it in recorded if it.kind is Kind.PROMPT}
     return [
         it
         for it in prompts
-        if not it.is_cancelled and recorded_request(methods.PROMPT, it.line) not in lines
+        if not (it.is_cancelled or it.may_be_unrecorded) and _recorded_prompt(it, recorded) is None
     ]
 
 

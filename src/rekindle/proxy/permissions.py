@@ -83,7 +83,8 @@ class PermissionRequests:
 
     def _asked_clients(self, root: LiveSession) -> list[ClientConnection]:
         prompter = root.turn.prompter
-        is_gone = prompter not in root.clients
+        prompting = root.clients.get(prompter)
+        is_gone = prompting is None or prompting.is_observer
         return [
             client
             for client in self._conn.audience(root)
@@ -99,6 +100,10 @@ class PermissionRequests:
             for it in self._conn.requests.waiting_for(NO_CLIENT)
             if it.session_id in asking and it.method == methods.REQUEST_PERMISSION
         ]
+
+    def is_waiting(self, root_id: str) -> bool:
+        """Return whether a request of a session, or of one of its sub-agents, is open."""
+        return bool(self._open_in(root_id))
 
     # -- answers ---------------------------------------------------------------------------
 

@@ -47,7 +47,7 @@ class Detachment:
         What the agent writes to stderr from now on is in a file beside the socket.
         """
         self.is_detached = True
-        self.note_progress()
+        self.note_client()
         redirect_to_null(0, 1)
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -65,10 +65,15 @@ class Detachment:
             with suppress(OSError):
                 self._log_path.unlink()
 
-    def note_progress(self) -> None:
-        """Note a message of the agent, or a client."""
+    def note_client(self) -> None:
+        """Note that a client has a session open."""
         self._progress = Deadline(self._wait)
         self._cancelled = None
+
+    def note_agent(self) -> None:
+        """Note a message of the agent. After the turns were cancelled, it gains no time."""
+        if self._cancelled is None:
+            self._progress = Deadline(self._wait)
 
     def must_cancel(self) -> bool:
         """Return whether the turns must be cancelled now, because nothing happened for too long."""

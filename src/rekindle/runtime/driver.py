@@ -227,6 +227,17 @@ class Driver:
         with self._lock:
             return self._engine.has_work_without(client)
 
+    def is_attended_without(self, client: Peer) -> bool:
+        """Return whether another client than this one has a session open, not only to watch it."""
+        with self._lock:
+            return self._engine.is_attended_without(client)
+
+    @property
+    def is_waiting_for_user(self) -> bool:
+        """Whether every running turn waits for permission."""
+        with self._lock:
+            return self._engine.is_waiting_for_user
+
     @property
     def seconds_until_tick(self) -> float | None:
         """The time until the engine wants a tick; None if it wants none."""
@@ -271,7 +282,7 @@ class Driver:
         for peer, session_ids in step.positions.items():
             lines = step.to_clients[peer]
             count = len(lines) + sum(line.count(b"\n") for line in lines)
-            if count <= _MAX_GROUPED_LINES:
+            if session_ids and count <= _MAX_GROUPED_LINES:
                 key = session_ids, count
                 if key not in announced:
                     seqs = self._recorder.last_seqs(session_ids)

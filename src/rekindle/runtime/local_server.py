@@ -78,11 +78,6 @@ class LocalServer:
         if self._listener is not None:
             self._listener.close()
 
-    @property
-    def has_clients(self) -> bool:
-        """Whether other processes are connected."""
-        return bool(self._connections)
-
     def describe(self) -> dict[str, Any]:
         """Describe this process for other processes."""
         return {

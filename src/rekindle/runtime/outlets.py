@@ -39,6 +39,8 @@ class Outlets:
         """Remove the outlet to a client that has left."""
         outlet = self.by_peer.pop(client)
         self.clients = tuple(it for it in self.clients if it is not outlet)
+        if len(self.clients) == 1:
+            self.clients[0].wait_again()
 
 
 class HostOutlet(NamedTuple):

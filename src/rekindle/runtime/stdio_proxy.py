@@ -153,8 +153,13 @@ class StdioProxy:
             self._client_has_left()
 
     def _receive_from_agent(self, lines: bytes, is_terminated: bool) -> None:  # noqa: FBT001 - a callback
-        if self._detachment is not None:
-            self._detachment.note_progress()
+        detachment = self._detachment
+        if (
+            detachment is not None
+            and detachment.is_detached
+            and not self._driver.is_waiting_for_user
+        ):
+            detachment.note_agent()
         self._driver.receive(AGENT, lines, is_terminated=is_terminated)
 
     def _describe(self) -> dict[str, Any]:
@@ -270,8 +275,8 @@ class StdioProxy:
             self._client_transport.writer.never_wait()
             self._client_transport.writer.close()
             detachment.begin()
-        if self._server.has_clients:
-            detachment.note_progress()
+        if self._driver.is_attended_without(self._client):
+            detachment.note_client()
         elif detachment.must_cancel():
             self._log.note("no client came in time: the turns are cancelled")
             self._driver.abandon_turns()

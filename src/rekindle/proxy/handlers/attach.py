@@ -68,8 +68,14 @@ class _HostUnreachable(Exception):
 def attach(
     conn: ConnectionState, request: ClientRequest, attachment: Attachment, leased: LeasedElsewhere
 ) -> SubFlow:
-    """Open a session at its host; return the response. Raises Refusal."""
+    """Open a session at its host; return the response. Raises Refusal.
+
+    Another process of the user must connect to that host itself, which then checks it: an agent
+    could otherwise use this process to approve its own requests.
+    """
     client, session_id = request.client, str(request.session_id)
+    if client.is_local_process:
+        raise leased
     try:
         connection: HostConnection = yield from _connect(conn, client, leased)
     except _HostUnreachable as unreachable:
@@ -86,7 +92,9 @@ def attach(
         del connection.sessions[session_id]
         yield from _leave_if_unused(connection)
     elif conn.sessions.get(session_id) is not None:
-        # It was used here before the other process took it over.
+        # It was used here before the other process took it over. The agent here may still send
+        # updates of it.
+        conn.sessions.abandon(conn.sessions[session_id].agent_id)
         conn.drop(session_id)
     return reply.line
 
@@ -117,6 +125,7 @@ def _connect(conn: ConnectionState, client: ClientConnection, leased: LeasedElse
         if not reply.line:
             raise _HostUnreachable(leased.because(reason))
         raise leased.because(reason)
+    connection.is_accepted = True
     return connection
 
 
@@ -193,7 +202,7 @@ def continue_session(
     except Refusal as error:
         refusal = error
     # Without a refusal, the host is alive, and has closed the session for its clients.
-    yield SendToClient(responses_to(client.protocol, prompts, []))
+    yield SendToClient(responses_to(client.protocol, prompts, [], Transcript()))
     if refusal is not None:
         text = f"session {session_id} is not open any more: its host has ended"
         yield ReportToUser(text, refusal.message)
@@ -220,6 +229,7 @@ def _find_new_host(conn: ConnectionState, former: LeaseHolder, session_id: str) 
 def _continue_here(conn: ConnectionState, left: _LeftSession) -> SubFlow:
     """Let this process be the host of a session. Its agent restores it with the next prompt."""
     live = conn.sessions.get(left.id)
+    is_first = live is None
     if live is None:
         live = conn.bind(left.id, UNKNOWN_TO_AGENT)
         session: Session | None = yield GetSession(left.id)
@@ -231,7 +241,7 @@ def _continue_here(conn: ConnectionState, left: _LeftSession) -> SubFlow:
     attachment = left.attached.attachment
     attachment.is_joining = True
     conn.attach(left.client.peer, live, attachment)
-    if conn.settings.has_hooks:
+    if conn.settings.has_hooks and is_first:
         yield from _report_death(live)
     undelivered, ending = yield from _catch_up(left)
     attachment.is_joining = False
@@ -259,7 +269,7 @@ def _continue_there(conn: ConnectionState, left: _LeftSession, holder: LeaseHold
     """
     leased = LeasedElsewhere(left.id, holder, may_take_over=conn.settings.may_take_over)
     connection: HostConnection = yield from _connect(conn, left.client, leased)
-    connection.held = connection.held or []
+    connection.held[left.id] = []
     connection.sessions[left.id] = left.attached
     attachment = left.attached.attachment
     ours: Json = {"permissions": attachment.wants_permissions}
@@ -274,7 +284,7 @@ def _continue_there(conn: ConnectionState, left: _LeftSession, holder: LeaseHold
     reply: AgentReply = yield CallHost(connection.peer, methods.RESUME, params, RELEASE_TIMEOUT_US)
     if reply.error is not None:
         del connection.sessions[left.id]
-        yield CatchUp(connection.peer)
+        yield CatchUp(connection.peer, left.id)
         yield from _leave_if_unused(connection)
         if not reply.line:
             raise _HostUnreachable(leased)
@@ -283,7 +293,7 @@ def _continue_there(conn: ConnectionState, left: _LeftSession, holder: LeaseHold
     # A turn may have begun and ended meanwhile. The host sends version 2 clients its state.
     turn = rekindle_meta(as_object(reply.result)).get("turn")
     yield SendToClient([_state_line(left, turn or ending)])
-    yield CatchUp(connection.peer)
+    yield CatchUp(connection.peer, left.id)
     _deliver(conn, left, undelivered)
 
 
@@ -307,17 +317,19 @@ def _catch_up(left: _LeftSession, until: int | None = None) -> SubFlow:
     Return the prompts of the client that are not in the record, because no agent has received
     them, and how the last turn has ended.
     """
+    entries: list[Entry] = []
     missed: list[Entry] = []
     undelivered: list[HostRequest] = []
     if left.seq is not None:
         first = min((it.after_seq for it in left.prompts), default=left.seq)
-        entries: list[Entry] = yield ReadEntries(left.id, min(first, left.seq))
+        entries = yield ReadEntries(left.id, min(first, left.seq))
         undelivered = undelivered_prompts(left.prompts, entries)
-        missed = [it for it in entries if left.seq < it.seq <= (until or it.seq)]
+        entries = [it for it in entries if it.seq <= (until or it.seq)]
+        missed = [it for it in entries if left.seq < it.seq]
     transcript: Transcript = yield LoadTranscript(left.id, until=until)
     if missed:
         lines = missed_lines(left.client.protocol, left.id, transcript, missed, left.prompts)
         yield SendToClient(lines)
     processed = [it for it in left.prompts if it not in undelivered]
-    yield SendToClient(responses_to(left.client.protocol, processed, missed))
+    yield SendToClient(responses_to(left.client.protocol, processed, entries, transcript))
     return undelivered, ending_of_last_turn(transcript, missed)

@@ -24,6 +24,10 @@ class Outlet(Protocol):
         """Hold no thread back from now on: a slow reader must not stop other peers."""
         ...
 
+    def wait_again(self) -> None:
+        """Undo `never_wait`, unless the outlet never waits for its reader anyway."""
+        ...
+
     def queue(self, data: bytes) -> None:
         """Queue lines, each with its newline. Never blocks."""
         ...

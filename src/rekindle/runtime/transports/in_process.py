@@ -29,6 +29,9 @@ class InProcessPeer:
 
     # -- the driver's end ------------------------------------------------------------------
 
+    def wait_again(self) -> None:
+        """Do nothing."""
+
     def never_wait(self) -> None:
         """Do nothing: the peer never waits."""
 

@@ -102,9 +102,9 @@ class ByteQueue:
     def add(self, data: bytes, *, may_spool: bool) -> None:
         """Add lines. After a line that was cut off, the next one begins on a new line."""
         data = b"\n" + data if self._is_mid_line else data
-        if may_spool:
+        if may_spool or self._spool:
             with self._lock:
-                if self._spool or self.unread > _MAX_UNSPOOLED_BYTES:
+                if self._spool or (may_spool and self.unread > _MAX_UNSPOOLED_BYTES):
                     self._spool.put(data)
                 else:
                     self._in_memory.append(data)
@@ -146,7 +146,7 @@ class PipeWriter:
         self._fd = fd
         self._way = WayToWrite(os.write, os.get_blocking(fd), lambda: None)
         self._on_broken = on_broken
-        self._may_wait = may_wait
+        self._may_wait = self._waits_usually = may_wait
         self._lock = Lock()
         self._queue = ByteQueue()
         self._is_broken = False
@@ -174,6 +174,10 @@ class PipeWriter:
     def never_wait(self) -> None:
         """Hold no thread back from now on, and release the threads that wait for the reader."""
         self._may_wait = False
+
+    def wait_again(self) -> None:
+        """Undo `never_wait`, unless the writer was made so that it may not wait."""
+        self._may_wait = self._waits_usually
 
     def queue(self, data: bytes) -> None:
         """Queue lines. The caller is responsible for the order; nothing is written yet.

@@ -24,6 +24,8 @@ MAX_PATH_BYTES = 103
 _CONNECT_TIMEOUT = 1.0
 _CLOSE_TIMEOUT = 1.0
 _POLL_SECONDS = 0.01
+LOG_SUFFIX = ".log"
+"""Of the file beside a socket with what the agent writes to stderr without a client."""
 _UNFINISHED = ".new"
 _SHORT_NAME = "s.sock"
 _BACKLOG = 128
@@ -168,7 +170,11 @@ class SocketListener:
             try:
                 connection, _ = listening.accept()
             except OSError:
-                return
+                if self._is_closed or listening.fileno() < 0 or listening is not self._socket:
+                    return
+                # Too many files are open, or the peer has left already.
+                time.sleep(_POLL_SECONDS)
+                continue
             try:
                 peer = peer_of(connection)
                 is_allowed = peer.uid == os.getuid() and not descends_from_agent(
@@ -193,6 +199,7 @@ def remove_dead_sockets(folder: Path) -> None:
                 place = Path(os.path.realpath(path))
                 place.unlink(missing_ok=True)
                 path.unlink(missing_ok=True)
+                path.with_suffix(LOG_SUFFIX).unlink(missing_ok=True)
                 if place != path and place.name == _SHORT_NAME:
                     place.parent.rmdir()
         except OSError:
