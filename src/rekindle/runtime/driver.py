@@ -98,7 +98,7 @@ class Driver:
     def detach_client(self, client: Peer) -> None:
         """Remove a client connection whose peer has left."""
         with self._lock:
-            self._carry_out(self._engine.remove_client(client, self._now_us()))
+            self._process(self._engine.remove_client, client, self._now_us())
             self._outlets.remove_client(client)
         self.flush_in_background()
 
@@ -153,7 +153,7 @@ class Driver:
 
     def _receive_from_host(self, host: Peer, lines: bytes) -> None:
         with self._lock:
-            self._carry_out(self._engine.receive_from_host(host, lines, self._now_us()))
+            self._process(self._engine.receive_from_host, host, lines, self._now_us())
             clients, hosts = self._outlets.clients, self._hosts.outlets
         for outlet in clients:
             outlet.flush()
@@ -163,7 +163,7 @@ class Driver:
     def _host_closed(self, host: Peer) -> None:
         with self._lock:
             if self._hosts.forget(host) is not None:
-                self._carry_out(self._engine.host_closed(host, self._now_us()))
+                self._process(self._engine.host_closed, host, self._now_us())
         self.flush_in_background()
 
     def agent_closed_output(self) -> None:
@@ -173,7 +173,7 @@ class Driver:
     def agent_exited(self, exited: AgentExit) -> None:
         """Report to the engine that the agent's process has ended."""
         with self._lock:
-            self._carry_out(self._engine.agent_exited(exited, self._now_us()))
+            self._process(self._engine.agent_exited, exited, self._now_us())
         self.flush_in_background()
 
     def tick_if_due(self) -> bool:
@@ -182,14 +182,14 @@ class Driver:
         if wake_us is None or wake_us > self._now_us():
             return False
         with self._lock:
-            self._carry_out(self._engine.tick(self._now_us()))
+            self._process(self._engine.tick, self._now_us())
         self.flush_in_background()
         return True
 
     def abandon_turns(self) -> None:
         """Cancel the turns that no client attends."""
         with self._lock:
-            self._carry_out(self._engine.abandon_turns(self._now_us()))
+            self._process(self._engine.abandon_turns, self._now_us())
         self.flush_in_background()
 
     def clean_up(self) -> bool:
@@ -246,6 +246,14 @@ class Driver:
 
     # -- steps -----------------------------------------------------------------------------
 
+    def _process(self, event: Callable[..., Step], *arguments: object) -> None:
+        """Give the engine an event, and carry out the step. A fault of ours is reported."""
+        try:
+            step = event(*arguments)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not end a conversation
+            step = self._recover(error)
+        self._carry_out(step)
+
     def _carry_out(self, step: Step, *, unterminated: Peer | None = None) -> None:
         """Carry out a step, and the steps that the answers to its queries lead to.
 
@@ -271,7 +279,7 @@ class Driver:
         if self._wake_us is not None and self._wake_us != wake_us:
             self._on_wake()
         for lost in self._recorder.take_lost():
-            self._carry_out(self._engine.lease_lost(lost.session_id, lost.holder, self._now_us()))
+            self._process(self._engine.lease_lost, lost.session_id, lost.holder, self._now_us())
         # One after the other: the result of one answer may change the next.
         for pending in step.queries:
             self._carry_out(self._answer(pending))

@@ -115,3 +115,22 @@ def test_a_writer_that_is_closed_while_it_waits_lets_go_of_the_pipe() -> None:
     os.close(read)
     assert not is_free
     assert received < len(LINE) * 1000
+
+
+def test_lines_stay_in_order_when_a_writer_may_wait_again() -> None:
+    read, write = os.pipe()
+    writer = PipeWriter(write, lambda: None)
+    writer.never_wait()
+    for number in range(400):
+        writer.queue(b"%0999d\n" % number)
+    # Some of them are in the file now.
+    writer.wait_again()
+    for number in range(400, 500):
+        writer.queue(b"%0999d\n" % number)
+    thread = Thread(target=writer.flush)
+    thread.start()
+    lines = read_all(read, 500 * 1000).splitlines()
+    thread.join(TIMEOUT)
+    os.close(read)
+    os.close(write)
+    assert [int(line) for line in lines] == list(range(500))

@@ -128,3 +128,21 @@ def test_a_descendant_of_the_own_agent_is_refused(host: Host) -> None:
     refused = subprocess.run(command, capture_output=True, check=False, timeout=TIMEOUT)
     assert refused.stdout == b"b''\n"
     assert host.accepted.empty()
+
+
+def test_a_failed_accept_does_not_end_the_listener(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = [OSError(24, "too many open files"), OSError(103, "connection aborted")]
+    accept = socket.socket.accept
+
+    def fail_first(listening: socket.socket) -> object:
+        if failures:
+            raise failures.pop()
+        return accept(listening)
+
+    # The thread waits in the original function, which serves the first connection.
+    monkeypatch.setattr(socket.socket, "accept", fail_first)
+    exchange(host)
+    exchange(host)
+    assert not failures
