@@ -10,6 +10,7 @@ from msgspec import Struct
 from rekindle.acp import methods
 from rekindle.errors import HostError
 from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
+from rekindle.process.peers import peer_of
 from rekindle.runtime.host_files import hosts_folder
 from rekindle.runtime.transports.unix_socket import open_socket
 from rekindle.store.address import StoreAddress
@@ -26,6 +27,8 @@ class Host(Struct, frozen=True):
     socket: str
     status: dict[str, Any] | None
     """None if it does not answer, because it was stopped or is overloaded."""
+    pid: int = 0
+    """Its process id; 0 if unknown."""
 
 
 def hosts_of(address: StoreAddress, timeout: float = STATUS_TIMEOUT) -> list[Host]:
@@ -34,9 +37,10 @@ def hosts_of(address: StoreAddress, timeout: float = STATUS_TIMEOUT) -> list[Hos
 
     def ask(path: str) -> None:
         try:
-            hosts.append(Host(path, ask_host(path, methods.HOST_STATUS, {}, timeout)))
+            status = ask_host(path, methods.HOST_STATUS, {}, timeout)
+            hosts.append(Host(path, status, int(status.get("pid") or 0)))
         except TimeoutError:
-            hosts.append(Host(path, None))
+            hosts.append(Host(path, None, _pid_of(path, timeout)))
         except (OSError, HostError):
             # It has ended, or ends now.
             return
@@ -51,8 +55,26 @@ def hosts_of(address: StoreAddress, timeout: float = STATUS_TIMEOUT) -> list[Hos
     return sorted(hosts, key=lambda it: (_started_at(it), it.socket))
 
 
+def _pid_of(path: str, timeout: float) -> int:
+    """Return the id of a process that does not answer. The system knows it."""
+    try:
+        with closing(open_socket(path, timeout)) as connection:
+            return peer_of(connection).pid
+    except OSError:
+        return 0
+
+
 def _started_at(host: Host) -> str:
     return as_str((host.status or {}).get("startedAt")) or ""
+
+
+def host_with(address: StoreAddress, session_id: str) -> Host | None:
+    """Return the host that has a session open, if it answers."""
+    for host in hosts_of(address):
+        sessions = map(as_object, as_array((host.status or {}).get("sessions")))
+        if any(it.get("sessionId") == session_id for it in sessions):
+            return host
+    return None
 
 
 def turn_states(address: StoreAddress) -> dict[str, str]:

@@ -163,7 +163,11 @@ class StdioProxy:
         self._driver.receive(AGENT, lines, is_terminated=is_terminated)
 
     def _describe(self) -> dict[str, Any]:
-        return {**self._server.describe(), "detached": self._is_detached}
+        return {
+            **self._server.describe(),
+            "detached": self._is_detached,
+            "outlivesClient": self._detachment is not None,
+        }
 
     # -- the agent -------------------------------------------------------------------------
 

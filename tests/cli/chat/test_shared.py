@@ -118,3 +118,15 @@ def test_a_single_prompt_prints_only_its_own_answer(
     done = cli("prompt", "--store", store, session_id, "And mine", "--", *SLOW)
     assert done.stdout == "You said: And mine. That makes 3 messages so far.\n"
     assert editor.answer(turn)["result"] == {"stopReason": "end_turn"}
+
+
+def test_a_chat_whose_session_was_stopped_names_the_remedy(store: Path, session_id: str) -> None:
+    with resume(store, session_id) as terminal:
+        terminal.wait_for(READY)
+        assert cli("stop", "--store", store, session_id).returncode == 0
+        terminal.enter("Are you there?")
+        terminal.wait_for("rekindle resume")
+        shown = " ".join(terminal.shown.split())
+        assert f"closed elsewhere: leave, and `rekindle resume {session_id}`" in shown
+        terminal.type(CTRL_D)
+        assert terminal.end() == 0

@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -86,7 +87,7 @@ def test_leaving_does_not_answer(store: Path, host: Client) -> None:
     session_id = used(host)
     turn = host.start(session_id, "edit")
     asked = host.asked()
-    for key in (CTRL_D, CTRL_C):
+    for key in ("q", CTRL_D, CTRL_C):
         with attach(store) as terminal:
             terminal.wait_for("3  Reject (n)")
             terminal.answer(key)
@@ -263,3 +264,28 @@ def test_wait_sends_nothing(store: Path, host: Client, arguments: list[str], rea
     done = run("prompt", "--store", store, "--wait", *arguments)
     assert done.returncode == 2
     assert reason in done.stderr
+
+
+def test_a_question_that_is_open_already_is_noted_in_a_pipe(store: Path, host: Client) -> None:
+    session_id = used(host)
+    turn = host.start(session_id, "edit")
+    asked = host.asked()
+    with Popen([*REKINDLE, "attach", "--store", store], stdout=PIPE, stderr=PIPE) as process:
+        shown = b""
+        while b"waits for an answer" not in shown:
+            shown += process.stdout.readline()
+        host.send(id=asked["id"], **selected("allow-once"))
+        assert host.answer(turn)["result"] == {"stopReason": "end_turn"}
+        process.kill()
+
+
+def test_a_detached_prompt_to_a_window_that_may_be_closed_is_noted(
+    store: Path, host: Client
+) -> None:
+    created = host.call("session/new", {"cwd": str(store.parent), "mcpServers": []})
+    session_id = created["sessionId"]
+    host.prompt(session_id, "Hello")
+    started = run("prompt", "--store", store, "--detach", session_id, "Hello again")
+    assert started.returncode == 0, started.stderr
+    assert started.stdout == f"{session_id}\n"
+    assert f"process {host.process.pid} runs the turn, and cancels it" in started.stderr

@@ -71,8 +71,12 @@ def test_a_host_that_does_not_answer_is_listed(store: Path, host: Client) -> Non
     host.prompt(session_id, "Hello")
     os.kill(host.process.pid, signal.SIGSTOP)
     try:
-        assert "does not answer" in run("hosts", "--store", store).stdout
-        assert json.loads(run("hosts", "--store", store, "--json").stdout) == [{"answers": False}]
+        listed = run("hosts", "--store", store).stdout
+        assert f"{host.process.pid}  does not answer" in listed
+        described = json.loads(run("hosts", "--store", store, "--json").stdout)
+        assert described == [{"answers": False, "pid": host.process.pid}]
+        attached = run("attach", "--store", store)
+        assert "do not answer; see `rekindle hosts`" in attached.stderr
         done = run("stop", "--store", store, session_id)
         assert done.returncode == 1
         assert f"process {host.process.pid} on" in done.stderr

@@ -220,3 +220,9 @@ def test_no_agent_is_wrong_usage() -> None:
     done = cli("run")
     assert done.returncode == 2
     assert "name one, as in `rekindle run claude`; `rekindle agents` lists them" in done.stderr
+
+
+def test_a_duration_needs_an_equals_sign() -> None:
+    done = cli("run", "--detach", "30min", "agent")
+    assert done.returncode == 2
+    assert "--detach=30min" in done.stderr

@@ -43,12 +43,12 @@ async def choose_answer(
     keyboard: Keyboard,
     *,
     is_typing: bool = False,
-    leave_key: str = "",
+    leave_keys: str = "",
 ) -> Choice | None:
     """Show a permission request, and return the user's choice.
 
     Return None if the request has been answered meanwhile, at the end of input, and if the user
-    presses `leave_key`.
+    presses one of `leave_keys`.
     """
     if question.is_answered:
         return None
@@ -57,13 +57,14 @@ async def choose_answer(
     # Some agents send only a path as the title.
     text = f"Allow {one_line(permission_title(question.title, question.tool_call))}?"
     live.show(Piece(kind="question", text=text, mark="? ", mark_style="going"))
-    choices = _choices_by_key(question.choices)
-    for key, choice in zip(_CHOICE_KEYS, question.choices, strict=False):
+    choice_keys = "".join(key for key in _CHOICE_KEYS if key not in leave_keys)
+    choices = _choices_by_key(question.choices, choice_keys)
+    for key, choice in zip(choice_keys, question.choices, strict=False):
         other_keys = (other for other, its in choices.items() if its is choice and other != key)
         letter = next(other_keys, "")
         text = f"{one_line(choice.name)}{letter and f' ({letter})'}"
         live.show(Piece(kind="choice", text=text, mark=f"  {key}  ", mark_style="going"))
-    keys = "".join(choices) + leave_key
+    keys = "".join(choices) + leave_keys
     pressed = await keyboard.read_key(keys, lambda: question.is_answered, is_typing=is_typing)
     chosen = None if pressed is None else choices.get(pressed)
     if chosen is not None:
@@ -71,8 +72,8 @@ async def choose_answer(
     return chosen
 
 
-def _choices_by_key(choices: tuple[Choice, ...]) -> dict[str, Choice]:
-    by_key = dict(zip(_CHOICE_KEYS, choices, strict=False))
+def _choices_by_key(choices: tuple[Choice, ...], keys: str) -> dict[str, Choice]:
+    by_key = dict(zip(keys, choices, strict=False))
     for choice in choices:
         letter = _KIND_KEYS.get(choice.kind or "")
         if letter is not None:

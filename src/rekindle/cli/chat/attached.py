@@ -34,8 +34,9 @@ from rekindle.client import (
 )
 from rekindle.model import LeaseHolder, Session
 
-_LEAVE_KEY = "\x04"
-_LEAVE_KEYS = f"q{_LEAVE_KEY}"
+_LEAVE_KEYS = "q\x04"
+"""q and Ctrl-D."""
+_WAITING = "(the agent waits for an answer)"
 _NEXT_HOST_TIMEOUT = 2.0
 """Another client of the session takes it over within this time, if there is one."""
 _POLL_SECONDS = 0.1
@@ -93,6 +94,8 @@ class AttachedView:
                     session = await self._open(stack, holder)
                     events = session.follow()
                     self._show_history(session, turns_shown)
+                    if self._keyboard is None and session.state == "requires_action":
+                        self._show_note(_WAITING)
                     if hint and self._keyboard is not None:
                         self._show_note(hint)
                         # Once: after a change of the host, it would split the agent's text.
@@ -189,7 +192,7 @@ class AttachedView:
                         return
                 case SessionChanged("state") if self._keyboard is None:
                     if session.state == "requires_action":
-                        self._show_note("(the agent waits for an answer)")
+                        self._show_note(_WAITING)
                 case _:
                     pass
 
@@ -203,7 +206,7 @@ class AttachedView:
             async with self._keys:
                 with hidden:
                     choice = await choose_answer(
-                        request, self._live, keyboard, leave_key=_LEAVE_KEY
+                        request, self._live, keyboard, leave_keys=_LEAVE_KEYS
                     )
         finally:
             self._is_asking = False

@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from rekindle.acp.jsonrpc import RESOURCE_NOT_FOUND
 from rekindle.cli.chat.ask_permission import ask_permission, choose_answer
 from rekindle.cli.chat.followed import OtherWindows
 from rekindle.cli.chat.interrupts import EXIT_CODE, Interrupts
@@ -261,7 +262,11 @@ class Chat:
                     else:
                         self._live.handle(event)
         except AgentRefused as error:
-            self._end_turn(failure(error.reason))
+            reason = error.reason
+            if error.code == RESOURCE_NOT_FOUND:
+                own_id = one_line(session.id)
+                reason = f"the session was closed elsewhere: leave, and `rekindle resume {own_id}`"
+            self._end_turn(failure(reason))
         except AgentGone as error:
             if error.is_final:
                 raise

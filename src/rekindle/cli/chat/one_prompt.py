@@ -30,6 +30,7 @@ from rekindle.client import (
 )
 from rekindle.export.json import describe_turn
 from rekindle.export.labels import stopped
+from rekindle.runtime.host_requests import host_with
 from rekindle.transcript import model
 from rekindle.transcript.model import handover_remark, read_handover_reason
 
@@ -83,6 +84,7 @@ class PromptRun:
                     session = await self._target.open(agent)
                     if self._target.session is None:
                         self._report(print_note, f"new session {one_line(session.id)}")
+                    self._report_wait(session)
                     return await self._run_turn(session, prompt)
             except asyncio.CancelledError:
                 return EXIT_CODE
@@ -96,15 +98,34 @@ class PromptRun:
             try:
                 async with self._target.connect(self._report_notice, detach=True) as agent:
                     session = await self._target.open(agent)
+                    self._report_wait(session)
                     turn = session.prompt(prompt)
                     with self._interrupts.cancelling(turn):
                         await turn.accepted()
+                    if not self._interrupts.count:
+                        self._report_host(session)
             except AgentRefused as error:
                 raise ClientError(f"the prompt failed: {error.reason}") from error
             except asyncio.CancelledError:
                 return EXIT_CODE
+        if self._interrupts.count:
+            return EXIT_CODE
         print(one_line(session.id))
-        return EXIT_CODE if self._interrupts.count else 0
+        return 0
+
+    def _report_wait(self, session: ClientSession) -> None:
+        """Inform the user that the prompt waits."""
+        if session.state != "idle":
+            self._report(print_note, "the prompt waits for the end of the running turn")
+
+    def _report_host(self, session: ClientSession) -> None:
+        """Warn the user if the turn ends together with the window that has the session."""
+        if not self._target.is_shared:
+            return
+        host = host_with(self._target.store, session.id)
+        if host is not None and not (host.status or {}).get("outlivesClient"):
+            text = f"process {host.pid} runs the turn, and cancels it when its window is closed"
+            self._report(print_note, text)
 
     async def _run_turn(self, session: ClientSession, prompt: str) -> int:
         turn = session.prompt(prompt)

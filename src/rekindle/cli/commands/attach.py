@@ -82,6 +82,8 @@ def _chosen(arguments: argparse.Namespace, store: Store) -> Session:
     states = turn_states(address) if address is not None else {}
     # One whose turn is running comes before those that are only open.
     busy = [it for it, state in states.items() if state != "idle"] or list(states)
+    if not busy and store.leased_ids():
+        raise HostError("the processes that have sessions now do not answer; see `rekindle hosts`")
     if not busy:
         raise StoreError("no process has a session now; `rekindle resume` continues one")
     if len(busy) > 1:

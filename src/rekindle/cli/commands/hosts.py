@@ -53,7 +53,7 @@ def main(arguments: argparse.Namespace) -> int:
 def _row(host: Host) -> tuple[str, ...]:
     status = host.status
     if status is None:
-        return ("?", "does not answer", *[""] * (len(_HEADING) - 2))
+        return (str(host.pid or "?"), "does not answer", *[""] * (len(_HEADING) - 2))
     sessions = as_array(status.get("sessions"))
     clients = sum(len(as_array(as_object(it).get("clients"))) for it in sessions)
     agent = as_object(status.get("agent"))
@@ -85,4 +85,4 @@ def _uptime(started_at: str | None) -> str:
 
 
 def _described(host: Host) -> dict[str, Any]:
-    return {"answers": host.status is not None, **(host.status or {})}
+    return {"answers": host.status is not None, **(host.status or {"pid": host.pid or None})}

@@ -95,7 +95,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=waiting_time,
         metavar="DURATION",
         help="let turns continue after the client has left; they wait at most this long for an"
-        f" answer (default: {_WAIT_TEXT})",
+        f" answer, as in --detach=30min (default: {_WAIT_TEXT})",
     )
     parser.add_argument(
         "--no-detach",
@@ -124,6 +124,8 @@ def main(arguments: argparse.Namespace) -> int:
         raise UsageError(
             "no agent given: name one, as in `rekindle run claude`; `rekindle agents` lists them"
         )
+    if arguments.detach is not None and not is_command and _is_duration(words[0]):
+        raise UsageError(f"the duration follows an equals sign: --detach={words[0]}")
     requested = requested_address(arguments.store)
     detached = None if arguments.detach is None else _detach()
     try:
@@ -135,6 +137,14 @@ def main(arguments: argparse.Namespace) -> int:
     if detached is not None:
         detached.exit_code = code
     return code
+
+
+def _is_duration(word: str) -> bool:
+    try:
+        waiting_time(word)
+    except argparse.ArgumentTypeError:
+        return False
+    return True
 
 
 def _exit_code(error: RekindleError) -> int:
