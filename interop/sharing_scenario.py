@@ -72,6 +72,8 @@ class SharingScenario:
         self._note.write_text(behaviour.note(_WORD), encoding="utf-8")
         self._is_away = False
         """Whether the user of the first editor answers no permission request."""
+        self._answered: list[str] = []
+        """The tasks that the model has answered."""
         self._asked: list[PermissionRequest] = []
         """The permission requests that the first editor has received meanwhile."""
 
@@ -83,7 +85,7 @@ class SharingScenario:
             async with self._connected() as agent:
                 session = await agent.new(self._workspace.project)
                 session_ids.append(session.id)
-                await self._task(session, behaviour.task("alpha", str(self._note)))
+                await self._task(session, "alpha", behaviour.task("alpha", str(self._note)))
                 await self._try("joined", lambda: self._join(session))
                 await self._try("permission", lambda: self._answer_elsewhere(session))
                 await self._try("detached", lambda: self._end_editor(session, before))
@@ -127,6 +129,7 @@ class SharingScenario:
                 if isinstance(event, TurnEnded):
                     break
             await turn
+            self._answered.append("bravo")
             if _tasks_in(other) != ["alpha", "bravo"] or _texts(other) != _texts(session):
                 raise StepFailed(f"the second client has {_texts(other)}")
 
@@ -140,7 +143,7 @@ class SharingScenario:
                 answering = asyncio.ensure_future(_approve(other, answered))
                 prompt = behaviour.change_task("charlie", str(self._note), _WORD, _OTHER_WORD)
                 try:
-                    await self._task(session, prompt)
+                    await self._task(session, "charlie", prompt)
                 finally:
                     answering.cancel()
         finally:
@@ -166,6 +169,7 @@ class SharingScenario:
                 await asyncio.sleep(_POLL_SECONDS)
         last = self._recorded_turns(session.id)[-1]
         text = "".join(it.text for it in last.messages if it.role is Role.AGENT)
+        self._answered.append("delta")
         if last.stop_reason != "end_turn" or behaviour.answer_mark("delta") not in text:
             raise StepFailed(f"recorded is {last.stop_reason}, and: {text[-200:]!r}")
 
@@ -176,10 +180,11 @@ class SharingScenario:
             expected = ["alpha", "bravo", "charlie", "delta"]
             if _tasks_in(session) != expected or not all(
                 any(behaviour.answer_mark(task) in text for text in _texts(session))
-                for task in expected
+                for task in self._answered
             ):
                 raise StepFailed(f"replayed were {_texts(session)}")
-            report = await self._task(session, behaviour.task("echo"))
+            expected = list(self._answered)
+            report = await self._task(session, "echo", behaviour.task("echo"))
             missing = [task for task in expected if task not in report.tasks]
             if missing:
                 raise StepFailed(f"the model was not shown {', '.join(missing)}")
@@ -187,10 +192,14 @@ class SharingScenario:
 
     # -- helpers ------------------------------------------------------------------------------
 
-    async def _task(self, session: ClientSession, prompt: str) -> behaviour.Report:
+    async def _task(self, session: ClientSession, name: str, prompt: str) -> behaviour.Report:
         turn = session.prompt(prompt)
         await turn
         report = behaviour.read_report(turn.text)
+        if turn.text.startswith(behaviour.NO_TOOL):
+            # The fake model does not know the tools of this agent that change files.
+            raise NotOffered("the agent", "a known tool")
+        self._answered.append(name)
         if turn.stop_reason != "end_turn" or report is None:
             raise StepFailed(f"the turn ended with {turn.stop_reason}, and: {turn.text[:200]!r}")
         return report

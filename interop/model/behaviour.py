@@ -33,6 +33,8 @@ _REPORT = re.compile(
     r"and (?:the word of the note is (\w+)|have seen no note)"
 )
 _TITLE = "Reading a note"
+NO_TOOL = "No tool that I know of does that"
+"""The beginning of the answer to a task for which the agent has no known tool."""
 
 # Tools that read a file, best first. Shells come last, because agents ask before using them.
 _READING = (
@@ -186,7 +188,7 @@ def _tool_reply(tools: Iterable[Tool], best_first: Iterable[str], values: Values
     offered = {tool.name: tool for tool in tools}
     tool = next((offered[name] for name in best_first if name in offered), None)
     if tool is None:
-        return TextReply(f"No tool that I know of does that: there are {', '.join(offered)}.")
+        return TextReply(f"{NO_TOOL}: there are {', '.join(offered)}.")
     return ToolReply(tool.name, _arguments(tool.schema, values))
 
 
