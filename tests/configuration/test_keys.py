@@ -22,6 +22,8 @@ from rekindle.configuration.keys import (
     Setting,
     ValueKind,
     effective,
+    parse_wait,
+    wait_text,
 )
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
@@ -171,3 +173,9 @@ def test_every_flag_is_an_option_of_some_command() -> None:
     source = "".join(path.read_text(encoding="utf-8") for path in commands.rglob("*.py"))
     missing = [key.flag for key in KEYS if key.flag and not re.search(f'"{key.flag}"', source)]
     assert missing == []
+
+
+@pytest.mark.parametrize("text", ["90s", "30min", "4h", "2d", "31d", "61min", "999999d"])
+def test_a_wait_is_shown_as_it_is_written(text: str) -> None:
+    assert parse_wait(wait_text(parse_wait(text))) == parse_wait(text)
+    assert wait_text(parse_wait(text)) == text

@@ -102,6 +102,13 @@ def parse_wait(text: str) -> float:
     return float(digits) * _UNITS[unit]
 
 
+def wait_text(seconds: float) -> str:
+    """Return a duration as `parse_wait` reads it."""
+    fitting = (it for it in reversed(_UNITS.items()) if seconds % it[1] == 0)
+    unit, size = next(fitting, ("s", 1))
+    return f"{seconds / size:.0f}{unit}"
+
+
 def _budget(value: Any) -> int:  # noqa: ANN401
     if not isinstance(value, int) or isinstance(value, bool) or value < _MIN_BUDGET:
         raise ValueError

@@ -130,3 +130,18 @@ def test_a_chat_whose_session_was_stopped_names_the_remedy(store: Path, session_
         assert f"closed elsewhere: leave, and `rekindle resume {session_id}`" in shown
         terminal.type(CTRL_D)
         assert terminal.end() == 0
+
+
+def test_a_prompt_that_waited_behind_the_own_turn_is_shown(
+    store: Path, editor: Client, session_id: str
+) -> None:
+    with resume(store, session_id) as terminal:
+        terminal.wait_for(READY)
+        terminal.enter("count to 25")
+        terminal.wait_for("1 2 3")
+        turn = editor.start(session_id, "Queued")
+        assert editor.answer(turn)["result"] == {"stopReason": "end_turn"}
+        terminal.wait_for("You said: Queued.")
+        assert "❯ Queued" in terminal.shown  # noqa: RUF001
+        terminal.type(CTRL_D)
+        assert terminal.end() == 0

@@ -40,7 +40,7 @@ from rekindle.client import (
 from rekindle.client.session_record import commands_in
 from rekindle.export.labels import Ending, failure, stopped
 from rekindle.store.address import StoreAddress, locate
-from rekindle.transcript.model import Role, Terminals
+from rekindle.transcript.model import Role, Terminals, TranscriptTurn
 from rekindle.transcript.preface import user_words
 from rekindle.transcript.reducer import Transcript
 
@@ -160,8 +160,8 @@ class Chat:
                     self._show_help()
                 else:
                     await self._show_other_turns(others, self._type_ahead)
-                    await self._run_turn(session, self._type_ahead, prompt, hint)
-                    others.own_turn_ended()
+                    own = await self._run_turn(session, self._type_ahead, prompt, hint)
+                    others.own_turn_ended(own)
                     hint = ""
         finally:
             await self._target.close(session)
@@ -245,7 +245,7 @@ class Chat:
 
     async def _run_turn(
         self, session: ClientSession, ahead: "TypeAhead", prompt: str, hint: str
-    ) -> None:
+    ) -> TranscriptTurn:
         turn = session.prompt(prompt)
         self._sign.show("working", hint)
         try:
@@ -278,6 +278,7 @@ class Chat:
             self._live.settle()
         if turn.stop_reason != "end_turn":
             ahead.recall()
+        return turn.transcript
 
     def _end_turn(self, end: Ending | None) -> None:
         self._sign.remove()

@@ -18,7 +18,7 @@ from rekindle.client import (
     UserMessageChunk,
 )
 from rekindle.export.labels import failure, stopped
-from rekindle.transcript.model import Role, TranscriptItem, TranscriptMessage
+from rekindle.transcript.model import Role, TranscriptItem, TranscriptMessage, TranscriptTurn
 
 
 class FollowedTurns:
@@ -95,9 +95,11 @@ class OtherWindows:
         self._first: Event | None = None
         """The event with which the turn has begun that is not shown yet."""
 
-    def own_turn_ended(self) -> None:
-        """Note that a turn of the chat itself is printed."""
-        self._followed.turns_shown = len(self.session.transcript.turns)
+    def own_turn_ended(self, own: TranscriptTurn) -> None:
+        """Note that a turn of the chat itself is printed. The next one may have begun already."""
+        turns = self.session.transcript.turns
+        is_recorded = any(it is own for it in turns)
+        self._followed.turns_shown = own.number if is_recorded else len(turns)
 
     async def wait_for_turn(self) -> None:
         """Return when another client has started a turn, or when the agent asks for permission."""

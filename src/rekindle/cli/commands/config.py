@@ -27,7 +27,7 @@ from rekindle.cli.messages import print_error, print_warning
 from rekindle.cli.store_access import add_store_option
 from rekindle.cli.terminal import paint
 from rekindle.configuration.file import Configuration, ConfigurationProblem, load_configuration
-from rekindle.configuration.keys import KEYS, Setting, effective
+from rekindle.configuration.keys import KEYS, Setting, effective, wait_text
 from rekindle.configuration.location import VARIABLE, configuration_path
 from rekindle.errors import RekindleError, UsageError
 from rekindle.store.address import parse_address, platform_address
@@ -165,7 +165,7 @@ def _shown(key: str, value: object) -> str:
         case bool():
             return str(value).lower()
         case float():
-            return f"{value:g}"
+            return wait_text(value) if key == "run.detach" else f"{value:g}"
         case list():
             return shlex.join(cast("list[str]", value))
         case dict():
