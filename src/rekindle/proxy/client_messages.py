@@ -332,6 +332,8 @@ class ClientMessages:
         message = decode_object(line) or {}
         params = as_object(message.get("params"))
         own_id = Raw(encode(params.get("requestId")))
+        if conn.hosts.cancel_left(client.peer, own_id):
+            return
         wanted = request_key(own_id)
         queued = conn.queues.take_prompt(
             lambda it: it.client == client.peer and _request_key(it.line) == wanted

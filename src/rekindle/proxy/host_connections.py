@@ -113,6 +113,8 @@ class HostConnections:
 
     def __init__(self) -> None:
         self.by_peer: dict[Peer, HostConnection] = {}
+        self.left: dict[Peer, list[HostRequest]] = {}
+        """By client, the open prompts of sessions whose host has ended, until they continue."""
 
     def add(self, connection: HostConnection) -> None:
         """Add a connection that was made."""
@@ -125,6 +127,25 @@ class HostConnections:
     def pop(self, peer: Peer) -> HostConnection | None:
         """Return and remove a connection."""
         return self.by_peer.pop(peer, None)
+
+    def leave(self, client: Peer, prompts: list[HostRequest]) -> None:
+        """Note the prompts that a host which has ended left open."""
+        self.left.setdefault(client, []).extend(prompts)
+
+    def continued(self, client: Peer, prompts: list[HostRequest]) -> None:
+        """Forget prompts that are answered, or wait here."""
+        rest = [it for it in self.left.pop(client, []) if it not in prompts]
+        if rest:
+            self.left[client] = rest
+
+    def cancel_left(self, client: Peer, request_id: Raw) -> bool:
+        """Note that a client cancels a prompt that a host left open; return whether it does."""
+        key = request_key(request_id)
+        for prompt in self.left.get(client, []):
+            if request_key(prompt.id) == key:
+                prompt.is_cancelled = True
+                return True
+        return False
 
     def of_client(self, client: Peer) -> list[HostConnection]:
         """Return the connections that serve a client."""

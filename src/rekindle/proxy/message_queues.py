@@ -63,7 +63,7 @@ class MessageQueues:
         return [it for it in prompts if client in {None, it.client}]
 
     def take_prompt(self, is_wanted: Callable[[ClientLine], bool]) -> ClientLine | None:
-        """Return and remove the first queued prompt for which `is_wanted` is true."""
+        """Return and remove the first queued or waiting prompt for which `is_wanted` is true."""
         for session_id, prompts in self.prompts.items():
             found = next(filter(is_wanted, prompts), None)
             if found is not None:
@@ -71,7 +71,10 @@ class MessageQueues:
                 if not prompts:
                     del self.prompts[session_id]
                 return found
-        return None
+        waiting = next(filter(is_wanted, self.waiting), None)
+        if waiting is not None:
+            self.waiting.remove(waiting)
+        return waiting
 
     def has_prompt_of(self, session_id: str, client: Peer) -> bool:
         """Return whether a client has a queued prompt in a session."""

@@ -184,6 +184,7 @@ def continue_session(
     seq = former.seqs.get(session_id)
     left = _LeftSession(session_id, client, former.sessions[session_id], seq, prompts)
     last, refusal = former.holder, None
+    conn.hosts.leave(client.peer, prompts)
     try:
         while True:
             holder: LeaseHolder | None = yield from _find_new_host(conn, last, session_id)
@@ -201,6 +202,8 @@ def continue_session(
                 return None
     except Refusal as error:
         refusal = error
+    finally:
+        conn.hosts.continued(client.peer, prompts)
     # Without a refusal, the host is alive, and has closed the session for its clients.
     yield SendToClient(responses_to(client.protocol, prompts, [], Transcript()))
     if refusal is not None:
