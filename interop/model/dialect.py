@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Any, Literal, Protocol
+from zlib import crc32
 
 from msgspec import Struct
 
@@ -83,5 +84,9 @@ def halves(text: str) -> tuple[str, str]:
 
 
 def number(shown: ModelRequest) -> int:
-    """Return a number for ids that is unique per request of a conversation, and reproducible."""
-    return len(shown.messages)
+    """Return a number for ids that is unique per request of a conversation, and reproducible.
+
+    The text counts: the request after an interrupted turn may have as many messages.
+    """
+    text = shown.messages[-1].text if shown.messages else ""
+    return len(shown.messages) * 10**5 + crc32(text.encode()) % 10**5

@@ -66,3 +66,18 @@ def test_a_position_names_the_seqs_and_the_lines_that_follow() -> None:
     message = json.loads(position({"s": 4}, lines=2))
     assert message["method"] == "_rekindle/position"
     assert message["params"] == {"seqs": {"s": 4}, "lines": 2}
+
+
+def test_a_prompt_that_a_host_left_open_can_be_cancelled() -> None:
+    hosts = HostConnections()
+    mine, other = (HostRequest(Raw(it), "session/prompt", "s") for it in (b"3", b"4"))
+    hosts.leave(Peer(1), [mine])
+    hosts.leave(Peer(1), [other])
+    assert not hosts.cancel_left(Peer(2), Raw(b"4"))
+    assert not hosts.cancel_left(Peer(1), Raw(b"5"))
+    assert hosts.cancel_left(Peer(1), Raw(b"4"))
+    assert (mine.is_cancelled, other.is_cancelled) == (False, True)
+    hosts.continued(Peer(1), [other])
+    assert not hosts.cancel_left(Peer(1), Raw(b"4"))
+    hosts.continued(Peer(1), [mine])
+    assert not hosts.cancel_left(Peer(1), Raw(b"3"))

@@ -122,3 +122,10 @@ def test_a_connection_ends_after_the_last_response() -> None:
     assert messages.outbox.step.left_hosts == []
     messages.receive(messages.connection, b'{"id":2,"error":{"code":-32603,"message":"no"}}')
     assert messages.outbox.step.left_hosts == [PEER]
+
+
+def test_a_connection_is_closed_once() -> None:
+    messages = Messages()
+    messages.disconnect(messages.connection)
+    messages.disconnect(messages.connection)
+    assert messages.outbox.step.left_hosts == [PEER]

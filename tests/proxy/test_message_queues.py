@@ -126,3 +126,14 @@ def test_a_dropped_session_leaves_nothing_behind(queues: MessageQueues) -> None:
     queues.drop_session("s1")
     assert queues.prompts == {}
     assert queues.take_held("s1") == []
+
+
+def test_a_prompt_is_taken_from_those_that_wait(queues: MessageQueues) -> None:
+    queues.queue_prompt("s", Peer(1), b"queued")
+    queues.wait("s", Peer(1), b"waiting")
+    assert queues.take_prompt(lambda it: it.line == b"other") is None
+    taken = queues.take_prompt(lambda it: it.line == b"waiting")
+    assert taken is not None
+    assert taken.line == b"waiting"
+    assert queues.take_waiting() == []
+    assert queues.has_prompt_of("s", Peer(1))

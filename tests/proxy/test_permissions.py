@@ -1,6 +1,8 @@
 import pytest
+from shared_session import SharedSession
 
 from engine_pair import EnginePair
+from rekindle.proxy.peers import NO_CLIENT
 
 PROMPT = [{"type": "text", "text": "Hello"}]
 YES = {"outcome": {"outcome": "selected", "optionId": "y"}}
@@ -67,3 +69,19 @@ def test_the_second_answer_is_not_recorded() -> None:
     pair.out.clear()
     pair.play('d> {"id":7,"result":{"outcome":{"outcome":"cancelled"}}}')
     assert [line for line in pair.out if line[:2] in {"# ", "<a", "<c", "<d"}] == []
+
+
+def test_a_session_waits_for_the_user_while_its_turn_needs_permission() -> None:
+    session = SharedSession(1)
+    engine = session.engine
+    client = session.clients["c"]
+    assert not engine.is_waiting_for_user
+    assert engine.is_attended_without(NO_CLIENT)
+    assert not engine.is_attended_without(client)
+    session.prompt("c")
+    assert not engine.is_waiting_for_user
+    session.ask()
+    assert engine.is_waiting_for_user
+    (question,) = session.models["c"].questions
+    session.answer("c", question, {"result": {"outcome": {"outcome": "cancelled"}}})
+    assert not engine.is_waiting_for_user

@@ -336,7 +336,7 @@ class ClientMessages:
             return
         wanted = request_key(own_id)
         queued = conn.queues.take_prompt(
-            lambda it: it.client == client.peer and _request_key(it.line) == wanted
+            lambda it: it.client == client.peer and _prompt_key(it.line) == wanted
         )
         if queued is not None:
             self._answer_cancelled(queued)
@@ -406,6 +406,9 @@ class ClientMessages:
         return is_answered or is_others or conn.agent.generation > 0
 
 
-def _request_key(line: bytes) -> Hashable:
-    request_id = (read_envelope(line) or Envelope()).id
-    return None if request_id is UNSET else request_key(request_id)
+def _prompt_key(line: bytes) -> Hashable:
+    """Return the key of the id of a prompt; None if the line is no prompt."""
+    envelope = read_envelope(line) or Envelope()
+    if envelope.method != methods.PROMPT or envelope.id is UNSET:
+        return None
+    return request_key(envelope.id)
