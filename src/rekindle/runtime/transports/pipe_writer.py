@@ -73,6 +73,7 @@ class Spool:
 class WayToWrite(NamedTuple):
     """A function that writes some bytes to a descriptor, and may raise BlockingIOError."""
 
+    fd: int
     write: Callable[[int, memoryview], int]
     is_blocking: bool
     """Whether it waits for the reader."""
@@ -87,12 +88,14 @@ class ByteQueue:
         self._lock = Lock()
         self._in_memory: deque[bytes] = deque()
         self._spool = Spool()
+        self._is_spooling = False
+        """Whether the spool was ever used."""
         # Two counters, because one thread adds and another one takes.
         self._added = self._taken = 0
         self._is_mid_line = False
 
     def __bool__(self) -> bool:
-        return bool(self._in_memory) or bool(self._spool)
+        return bool(self._in_memory) or (self._is_spooling and bool(self._spool))
 
     @property
     def unread(self) -> int:
@@ -102,9 +105,10 @@ class ByteQueue:
     def add(self, data: bytes, *, may_spool: bool) -> None:
         """Add lines. After a line that was cut off, the next one begins on a new line."""
         data = b"\n" + data if self._is_mid_line else data
-        if may_spool or self._spool:
+        if may_spool or (self._is_spooling and self._spool):
             with self._lock:
                 if self._spool or (may_spool and self.unread > _MAX_UNSPOOLED_BYTES):
+                    self._is_spooling = True
                     self._spool.put(data)
                 else:
                     self._in_memory.append(data)
@@ -117,7 +121,7 @@ class ByteQueue:
         """Return and remove the first bytes; none if nothing waits."""
         if self._in_memory:
             return self._in_memory.popleft()
-        if not self._spool:
+        if not (self._is_spooling and self._spool):
             return b""
         with self._lock:
             return self._spool.take() if self._spool else b""
@@ -144,7 +148,7 @@ class PipeWriter:
         may_wait: bool = True,
     ) -> None:
         self._fd = fd
-        self._way = WayToWrite(os.write, os.get_blocking(fd), lambda: None)
+        self._way = WayToWrite(fd, os.write, os.get_blocking(fd), lambda: None)
         self._on_broken = on_broken
         self._may_wait = self._waits_usually = may_wait
         self._lock = Lock()
@@ -241,11 +245,11 @@ class PipeWriter:
         while self._queue:
             if not self._acquire(may_wait):
                 return
-            is_done = True
+            is_done, queue = True, self._queue
             try:
-                while is_done and (data := self._queue.take()):
+                while is_done and (data := queue.take()):
                     rest = self._write(data, may_wait)
-                    self._queue.written(data, rest)
+                    queue.written(data, rest)
                     is_done = not rest
             finally:
                 self._lock.release()
@@ -256,6 +260,8 @@ class PipeWriter:
                 return
 
     def _acquire(self, may_wait: Callable[[], bool]) -> bool:
+        if self._lock.acquire(blocking=False):
+            return True
         while not self._lock.acquire(timeout=_POLL_MILLISECONDS / 1000 if may_wait() else 0):
             if not may_wait():
                 return False
@@ -263,12 +269,15 @@ class PipeWriter:
 
     def _write(self, data: bytes, may_wait: Callable[[], bool]) -> bytes:
         """Write some bytes; return the rest, which cannot be written without waiting."""
-        rest = memoryview(data)
-        while rest and not (self._is_broken or self._is_closed):
+        way, rest = self._way, memoryview(data)
+        while not (self._is_broken or self._is_closed):
             try:
-                if self._way.is_blocking and not may_wait():
+                if way.is_blocking and not may_wait():
                     return bytes(rest)
-                rest = rest[self._way.write(self._fd, rest) :]
+                written = way.write(way.fd, rest)
+                if written == len(rest):
+                    return b""
+                rest = rest[written:]
             except BlockingIOError:
                 while not _is_ready(self._fd, _POLL_MILLISECONDS if may_wait() else 0):
                     if self._is_closed:
@@ -295,16 +304,12 @@ def non_blocking_write(fd: int) -> WayToWrite:
         def send(_: int, data: memoryview) -> int:
             return connection.send(data, socket.MSG_DONTWAIT)
 
-        return WayToWrite(send, is_blocking=False, close=connection.close)
+        return WayToWrite(fd, send, is_blocking=False, close=connection.close)
     if stat.S_ISFIFO(mode):
         with suppress(OSError):
             own = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK)
-
-            def write(_: int, data: memoryview) -> int:
-                return os.write(own, data)
-
-            return WayToWrite(write, is_blocking=False, close=lambda: os.close(own))
-    return WayToWrite(os.write, os.get_blocking(fd), lambda: None)
+            return WayToWrite(own, os.write, is_blocking=False, close=lambda: os.close(own))
+    return WayToWrite(fd, os.write, os.get_blocking(fd), lambda: None)
 
 
 def _is_ready(fd: int, milliseconds: int) -> bool:
