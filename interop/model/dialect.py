@@ -84,9 +84,9 @@ def halves(text: str) -> tuple[str, str]:
 
 
 def number(shown: ModelRequest) -> int:
-    """Return a number for ids that is unique per request of a conversation, and reproducible.
+    """Return a number for ids that is unique per request of a conversation.
 
-    The text counts: the request after an interrupted turn may have as many messages.
+    The texts count: the request after an interrupted turn may have as many messages.
     """
-    text = shown.messages[-1].text if shown.messages else ""
-    return len(shown.messages) * 10**5 + crc32(text.encode()) % 10**5
+    texts = "\0".join(message.text for message in shown.messages)
+    return len(shown.messages) * 10**5 + crc32(texts.encode()) % 10**5
