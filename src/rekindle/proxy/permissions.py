@@ -13,7 +13,8 @@ informed that theirs is not needed any more. A client that answers with an error
 long as another client may still answer.
 
 The requests are kept with the open requests: under `NO_CLIENT` as long as the agent waits, and
-under each client that was asked.
+under each client that was asked. An answer arrives in `client_messages`, and those from and to
+other processes pass through `host_messages`.
 """
 
 from msgspec import Raw
