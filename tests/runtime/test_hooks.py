@@ -297,6 +297,16 @@ def test_hooks_receive_text_only_if_the_user_wants_it(
     assert others == [None, None, None]
 
 
+def test_the_text_of_a_turn_that_was_cut_off_is_found(events: HookEvents, log: Log) -> None:
+    store = MemoryStore()
+    store.write([opened("s1"), asked("s1", "First"), told("s1", "one"), answered("s1")])
+    store.write([asked("s1", "Second"), told("s1", "two, and then")])
+    variables = HookVariables(store.second, log, store="", include_text=True)
+    death = event(kind=TurnEventKind.DEATH)
+    HookRunner({TurnEventKind.DEATH: events.command}, variables, log).notify([death])
+    assert events.next()["variables"]["REKINDLE_TEXT"] == "two, and then"
+
+
 def test_the_answer_of_a_long_turn_is_found(
     monkeypatch: pytest.MonkeyPatch, events: HookEvents, log: Log
 ) -> None:

@@ -94,8 +94,10 @@ class HookVariables:
         try:
             with self._open_store() as store:
                 session = store.session(event.session_id)
-                wants_answer = self._include_text and event.kind is TurnEventKind.END
-                return session, _last_answer(store, session) if wants_answer else ""
+                if not self._include_text or event.kind is TurnEventKind.WAITING:
+                    return session, ""
+                is_dead = event.kind is TurnEventKind.DEATH
+                return session, _last_answer(store, session, is_cut_off=is_dead)
         except RekindleError as error:
             self._log.note(f"a hook learns no title: {error}")
             return None, ""
@@ -236,13 +238,17 @@ class HookRunner:
             self._log.report(f"{text}; the conversation continues")
 
 
-def _last_answer(store: Store, session: Session) -> str:
-    """Return the text of the agent's last message in the last turn that has ended."""
+def _last_answer(store: Store, session: Session, *, is_cut_off: bool) -> str:
+    """Return the text of the agent's last message in the last turn that has ended.
+
+    With `is_cut_off`, the turn has no end, or only an exit of the agent has ended it.
+    """
     count = _FIRST_ENTRIES
     while True:
         after = max(session.last_seq - count, 0)
         turns = fold(store.read(session.id, after=after)).turns
-        number = max((it for it, turn in enumerate(turns) if turn.ended_us is not None), default=-1)
+        fits = [it.was_cut_off if is_cut_off else it.ended_us is not None for it in turns]
+        number = max((it for it, does_fit in enumerate(fits) if does_fit), default=-1)
         # The first turn may have lost its beginning, unless all entries were read.
         if number > 0 or after == 0:
             return _text_of(turns[number]) if number >= 0 else ""
