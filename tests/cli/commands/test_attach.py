@@ -11,9 +11,13 @@ import pytest
 
 from command_runs import run
 from pty_terminal import Terminal
+from rekindle.model import AgentIdentity, Counted, EntryBatch, Kind, Opened, Side
+from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import EXAMPLE_AGENT, NEW, REKINDLE, TIMEOUT, Client, selected
 from warm_start import Popen
 
+AT = 1_700_000_000_000_000
+ANSWERED = b'{"id":1,"result":{"stopReason":"end_turn"}}'
 CTRL_C, CTRL_D = "\x03", "\x04"
 HINT = "leaves; the session continues without you"
 
@@ -64,6 +68,25 @@ def test_turns_are_shown_as_they_happen(store: Path, host: Client) -> None:
         terminal.type("q")
         assert terminal.end() == 0
     assert host.prompt(session_id, "Still here?")
+
+
+def test_earlier_turns_have_their_recorded_times(store: Path) -> None:
+    line = b'{"id":1,"params":{"prompt":[{"type":"text","text":"Long ago"}]}}'
+    prompt, answer = Kind.PROMPT, Kind.ANSWER
+    with SqliteStore(store) as opened:
+        agent = AgentIdentity(name="example-agent")
+        opened.write([Opened(session_id="s1", at_us=AT, agent=agent, cwd=str(NEW["cwd"]))])
+        for kind, side, data in ((prompt, Side.CLIENT, line), (answer, Side.AGENT, ANSWERED)):
+            entry = EntryBatch(session_id="s1", side=side, kind=kind, at_us=AT, data=data)
+            opened.write([entry])
+        opened.write([Counted(session_id="s1", at_us=AT, turns=1)])
+    host = start(store)
+    host.call("session/load", NEW | {"sessionId": "s1"})
+    with attach(store, "s1") as terminal:
+        assert "turn 1 · 2023-11-14" in terminal.shown
+        terminal.type("q")
+        assert terminal.end() == 0
+    host.close()
 
 
 def test_permission_is_answered(store: Path, host: Client) -> None:

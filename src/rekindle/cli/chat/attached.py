@@ -33,6 +33,7 @@ from rekindle.client import (
     connect_to_host,
 )
 from rekindle.model import LeaseHolder, Session
+from rekindle.transcript.model import TranscriptTurn
 
 _LEAVE_KEYS = "q\x04"
 """q and Ctrl-D."""
@@ -43,14 +44,19 @@ _POLL_SECONDS = 0.1
 
 FindHost = Callable[[], LeaseHolder | None]
 """Returns the process that has the session now, if any."""
+ReadTurns = Callable[[], list[TranscriptTurn]]
+"""Returns the turns of the session as they are recorded."""
 
 
 class AttachedView:
     """The view of one session, from its first connection to the last."""
 
-    def __init__(self, session: Session, find_host: FindHost, detail: Detail) -> None:
+    def __init__(
+        self, session: Session, find_host: FindHost, read_turns: ReadTurns, detail: Detail
+    ) -> None:
         self._recorded = session
         self._find_host = find_host
+        self._read_turns = read_turns
         self._detail = detail
         self._keyboard = Keyboard() if is_terminal(sys.stdin) and is_terminal() else None
         self._screen = screen_for() if self._keyboard is not None else None
@@ -139,6 +145,10 @@ class AttachedView:
 
     def _show_history(self, session: ClientSession, count: int) -> None:
         turns = session.transcript.turns
+        # A replay has no times.
+        for turn, recorded in zip(turns, self._read_turns(), strict=False):
+            turn.at_us = recorded.at_us
+            turn.ended_us = recorded.ended_us if turn.ended_us is not None else None
         # After a change of the host, the turns before are on the screen already.
         first = self._turns_shown or max(0, len(turns) - count)
         for turn in turns[first:]:

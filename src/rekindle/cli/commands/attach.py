@@ -12,6 +12,7 @@ example:
 
 import argparse
 import asyncio
+from typing import TYPE_CHECKING
 
 from rekindle.cli.formatting import one_line, title_label
 from rekindle.cli.messages import print_note
@@ -26,6 +27,9 @@ from rekindle.cli.store_access import (
 from rekindle.errors import HostError, StoreError, UsageError
 from rekindle.model import LeaseHolder, Session
 from rekindle.store.base import Store
+
+if TYPE_CHECKING:
+    from rekindle.transcript.model import TranscriptTurn
 
 _TURNS_SHOWN = 3
 
@@ -61,12 +65,16 @@ def main(arguments: argparse.Namespace) -> int:
             raise UsageError(f"the folder of session {one_line(session.id)} is unknown")
         # These imports are slow, so they come after all checks.
         from rekindle.cli.chat.attached import AttachedView
+        from rekindle.transcript.reducer import fold
 
         def find_host() -> LeaseHolder | None:
             return store.lease_holder(session.id)
 
+        def read_turns() -> "list[TranscriptTurn]":
+            return fold(store.read(session.id)).turns
+
         async def follow() -> int:
-            view = AttachedView(session, find_host, detail_of(arguments))
+            view = AttachedView(session, find_host, read_turns, detail_of(arguments))
             return await view.run(holder, max(0, arguments.history))
 
         return asyncio.run(follow())
