@@ -16,8 +16,11 @@ class _Lease(Struct):
     is_over: bool = False
 
     def is_that_of(self, mark: LeaseMark) -> bool:
-        """Return whether no other process has acquired the lease since."""
-        return (mark.token, mark.epoch) == (self.holder.token, self.epoch)
+        """Return whether no other process has acquired the lease since.
+
+        The epoch is lower if the session was removed, and the lease acquired again.
+        """
+        return mark.token == self.holder.token and self.epoch <= mark.epoch
 
     def lost(self, mark: LeaseMark, last_seq: int) -> LeaseLost:
         """Return the error of a write under an earlier epoch, or from before a purge."""

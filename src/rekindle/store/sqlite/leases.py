@@ -70,8 +70,11 @@ class _Lease(Struct, frozen=True):
     holder: LeaseHolder
 
     def is_that_of(self, mark: LeaseMark) -> bool:
-        """Return whether no other process has acquired the lease since."""
-        return (self.holder.token, self.epoch) == (mark.token, mark.epoch)
+        """Return whether no other process has acquired the lease since.
+
+        The epoch is lower if the store was replaced, and its leases were brought into the new one.
+        """
+        return self.holder.token == mark.token and self.epoch <= mark.epoch
 
 
 class Leases:
