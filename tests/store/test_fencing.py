@@ -171,6 +171,14 @@ def test_pending_changes_of_a_lease_are_appended(store: Store, second: Store) ->
     assert [line for _, line in lines(store)] == [b"1", b"2", b"3", b"4", b"5"]
 
 
+def test_pending_changes_follow_a_lease_into_the_store_that_replaces_another(store: Store) -> None:
+    store.write([batch(b"1")])
+    assert store.acquire_lease("s1", ONE).epoch == 1
+    # Other processes had the session before, in the former store.
+    assert store.apply_pending("t", waiting(batch(b"2"), epoch=3)) == []
+    assert [line for _, line in lines(store)] == [b"1", b"2"]
+
+
 def test_pending_changes_of_a_lost_lease_become_a_branch(store: Store, second: Store) -> None:
     store.write([prompt(b"1")])
     store.acquire_lease("s1", ONE)
