@@ -230,7 +230,8 @@ class Editor:
                 serials = [serial for serial in serials if serial not in known]
             piece.extend(serials)
         if update.get("state") == "idle" and self._taken.get(session_id):
-            failed = update.get("stopReason") == "error"
+            # Without a reason, the process that continues the session knows of no running turn.
+            failed = update.get("stopReason") in {"error", None}
             outcome = {"error": update.get("error")} if failed else {"result": update}
             self._turn_ended(session_id, self._taken[session_id].pop(0), outcome)
 
