@@ -232,7 +232,7 @@ class Editor:
         if update.get("state") == "idle" and self._taken.get(session_id):
             # Without a reason, the process that continues the session knows of no running turn.
             failed = update.get("stopReason") in {"error", None}
-            outcome = {"error": update.get("error")} if failed else {"result": update}
+            outcome = {"error": update.get("error") or {}} if failed else {"result": update}
             self._turn_ended(session_id, self._taken[session_id].pop(0), outcome)
 
     def replayed(self, request: int) -> list[bytes]:
