@@ -1,10 +1,13 @@
 """The steps, and their outcomes."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from msgspec import Struct
 
 from interop.comparison import Difference
+from rekindle.client import NotOffered, RekindleError
 
 ScenarioName = Literal["life", "acpx", "neovim", "import", "memory", "sharing"]
 Form = Literal["bare", "v1", "v2"]
@@ -148,6 +151,20 @@ class Result(Struct, frozen=True, kw_only=True):
         # Some agents ask for no permission.
         is_ok += [it.status in {"ok", "not offered"} for it in self.sharing.values()]
         return not self.not_run and bool(is_ok) and all(is_ok)
+
+
+async def outcome_of(attempt: Callable[[], Awaitable[object]], seconds: float) -> Outcome:
+    """Try a step, and return its outcome. A text that the attempt returns is the remark."""
+    try:
+        async with asyncio.timeout(seconds):
+            remark = await attempt()
+    except NotOffered:
+        return Outcome("not offered")
+    except TimeoutError:
+        return Outcome("failed", f"no answer within {seconds:g} s")
+    except (RekindleError, StepFailed) as error:
+        return Outcome("failed", error_text(error))
+    return Outcome("ok", remark if isinstance(remark, str) else "")
 
 
 def error_text(error: BaseException) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from interop.model import behaviour
-from interop.outcome import STEPS, Outcome, StepFailed, error_text
+from interop.outcome import STEPS, Outcome, StepFailed, error_text, outcome_of
 from interop.sandbox import kill_descendants
 from rekindle.client import (
     Agent,
@@ -302,18 +302,7 @@ class Scenario:
         return session_id in [info.id async for info in agent.sessions(self._project)]
 
     async def _try(self, step: str, attempt: Callable[[], Awaitable[object]]) -> None:
-        try:
-            async with asyncio.timeout(_TIMEOUT):
-                remark = await attempt()
-        except NotOffered:
-            outcome = Outcome("not offered")
-        except TimeoutError:
-            outcome = Outcome("failed", f"no answer within {_TIMEOUT} s")
-        except (RekindleError, StepFailed) as error:
-            outcome = Outcome("failed", error_text(error))
-        else:
-            outcome = Outcome("ok", remark if isinstance(remark, str) else "")
-        self._record(step, outcome)
+        self._record(step, await outcome_of(attempt, _TIMEOUT))
 
     async def _prepare(self, attempt: Callable[[], Awaitable[T]], results: list[T]) -> None:
         """Prepare a later step. A failure here shows in that step."""

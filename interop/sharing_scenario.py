@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from interop.model import behaviour
-from interop.outcome import SHARING_STEPS, Outcome, StepFailed, error_text
+from interop.outcome import SHARING_STEPS, Outcome, StepFailed, error_text, outcome_of
 from interop.sandbox import children
 from interop.workspace import Workspace
 from rekindle.client import (
@@ -223,18 +223,7 @@ class SharingScenario:
         return path_address(Path(self._workspace.environ["REKINDLE_STORE"]))
 
     async def _try(self, step: str, attempt: Callable[[], Awaitable[object]]) -> None:
-        try:
-            async with asyncio.timeout(_TIMEOUT):
-                remark = await attempt()
-        except NotOffered:
-            outcome = Outcome("not offered")
-        except TimeoutError:
-            outcome = Outcome("failed", "it takes too long")
-        except (RekindleError, StepFailed) as error:
-            outcome = Outcome("failed", error_text(error))
-        else:
-            outcome = Outcome("ok", remark if isinstance(remark, str) else "")
-        self._record(step, outcome)
+        self._record(step, await outcome_of(attempt, _TIMEOUT))
 
     def _record(self, step: str, outcome: Outcome) -> None:
         self.outcomes[step] = outcome

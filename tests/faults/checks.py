@@ -107,7 +107,7 @@ def _once(serials: list[Serial], promise: str) -> None:
 
 
 def _unbroken(said: list[Serial]) -> None:
-    """Check that no update of an agent is missing, also of those that no client received."""
+    """Check that no update of an agent is missing, even if no client received it."""
     last: dict[str, int] = {}
     for who, number in said:
         if number != last.get(who, 0) + 1:

@@ -56,7 +56,7 @@ def detach(world: World) -> None:
         _wait_for_release(world, session_id, host)
         next_editor = world.editor()
         world.load(next_editor, session_id)
-    _check_turn(world, session_id, next_editor, is_killed=is_killed, host=host)
+    _check_turn(world, session_id, next_editor, is_killed=is_killed)
     world.leave(next_editor)
     host.wait()
     _check_no_agent_left(editor)
@@ -88,7 +88,7 @@ def _leave(world: World, editor: Editor) -> None:
 
 
 def _join(world: World, editor: Editor, session_id: str) -> None:
-    """Load a session in the middle of its turn. What the replay lacks arrives live."""
+    """Load a session in the middle of its turn. The rest arrives live, after the replay."""
     _, answer = editor.insist(lambda: world.begin_to_load(editor, session_id))
     if "result" not in answer:
         raise Violation("a session cannot be loaded", str(answer["error"]))
@@ -103,9 +103,7 @@ def _wait_for_release(world: World, session_id: str, host: Process) -> None:
     world.expect("a detached host releases its sessions", session_id not in held, str(held))
 
 
-def _check_turn(
-    world: World, session_id: str, editor: Editor, *, is_killed: bool, host: Process
-) -> None:
+def _check_turn(world: World, session_id: str, editor: Editor, *, is_killed: bool) -> None:
     """Check that the turn is whole in the record, unless its host was killed."""
     if not is_killed:
         complete = until(lambda: _is_whole(world, session_id, editor))
@@ -116,7 +114,6 @@ def _check_turn(
     _, answer = editor.insist(lambda: editor.prompt(session_id, "stream 3 1"))
     world.expect("the next turn works", "result" in answer, str(answer))
     world.check(session_id)
-    del host
 
 
 def _is_whole(world: World, session_id: str, editor: Editor) -> bool:

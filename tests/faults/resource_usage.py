@@ -10,7 +10,7 @@ _TIMEOUT = 5.0
 _IN_USE = 8
 """The descriptors and threads that open sessions and their store may need."""
 _IN_USE_BY_CONNECTION = 3
-"""Those of a connection between two processes."""
+"""The descriptors and threads of a connection between two processes."""
 _IN_USE_KIB = 48 * 1024
 
 

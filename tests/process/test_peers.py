@@ -37,7 +37,7 @@ def test_descendants_are_recognised_by_their_ancestors(tmp_path: Path) -> None:
 
 def test_a_process_that_has_ended_cannot_be_judged(tmp_path: Path) -> None:
     assert descends_from_agent(99, tmp_path)
-    # So is one whose parent ends meanwhile.
+    # The parent may end meanwhile, too.
     process(tmp_path, 40, 41)
     assert descends_from_agent(40, tmp_path)
 

@@ -42,7 +42,7 @@ def test_messages_of_the_agent_gain_time_until_the_turns_are_cancelled(now: list
     assert not waiting.must_cancel()
     now[0] = 2 * WAIT
     assert waiting.must_cancel()
-    # An agent that ignores the cancellation and goes on is ended.
+    # The host ends an agent that ignores the cancellation.
     waiting.note_agent()
     now[0] += WAIT / 2
     assert waiting.must_end

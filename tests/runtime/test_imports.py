@@ -39,7 +39,6 @@ OURS_AFTER = {
     "rekindle.proxy.missed_updates",
     "rekindle.process.peers",
     "rekindle.runtime.local_server",
-    "rekindle.runtime.memory",
     "rekindle.runtime.outlets",
     "rekindle.runtime.host_files",
     "rekindle.runtime.transports.pipe_writer",

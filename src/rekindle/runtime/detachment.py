@@ -44,7 +44,7 @@ class Detachment:
     def begin(self) -> None:
         """Give up the standard streams, and let the process end that the client knows.
 
-        What the agent writes to stderr from now on is in a file beside the socket.
+        From now on, the agent's stderr goes to a file beside the socket.
         """
         self.is_detached = True
         self.note_client()

@@ -1,7 +1,7 @@
 """Follow a session that another process has, and answer its permission requests in the terminal.
 
 The session is not occupied: a key leaves it, and the turn continues. If the process ends, the view
-follows the one that has taken the session over.
+follows the process that has taken the session over.
 """
 
 import asyncio

@@ -88,7 +88,7 @@ def _chosen(arguments: argparse.Namespace, store: Store) -> Session:
 
     address = address_for_reading(arguments.store)
     states = turn_states(address) if address is not None else {}
-    # One whose turn is running comes before those that are only open.
+    # Sessions with a running turn come before sessions that are only open.
     busy = [it for it, state in states.items() if state != "idle"] or list(states)
     if not busy and store.leased_ids():
         raise HostError("the processes that have sessions now do not answer; see `rekindle hosts`")

@@ -25,7 +25,7 @@ _CONNECT_TIMEOUT = 1.0
 _CLOSE_TIMEOUT = 1.0
 _POLL_SECONDS = 0.01
 LOG_SUFFIX = ".log"
-"""Of the file beside a socket with what the agent writes to stderr without a client."""
+"""The suffix of the file beside a socket that has the agent's stderr without a client."""
 _UNFINISHED = ".new"
 _SHORT_NAME = "s.sock"
 _BACKLOG = 128
