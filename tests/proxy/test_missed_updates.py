@@ -135,3 +135,15 @@ def test_a_version_2_agent_ends_the_turn_of_a_version_1_client_with_a_state() ->
     ]
     (answer,) = responses(entries, open_prompt(4, "Mine"))
     assert answer == {"jsonrpc": "2.0", "id": 4, "result": {"stopReason": "max_tokens"}}
+
+
+def test_the_response_to_an_earlier_prompt_of_the_same_text_is_not_taken() -> None:
+    entries = [
+        recorded(1, 4, "Go on"),
+        entry(2, Kind.ANSWER, {"id": 4, "result": {"stopReason": "end_turn"}}),
+        recorded(3, 4, "Go on"),
+    ]
+    mine = open_prompt(4, "Go on")
+    mine.after_seq = 2
+    (answer,) = responses(entries, mine)
+    assert answer["error"]["data"] == {"agentEnded": True}
