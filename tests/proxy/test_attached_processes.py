@@ -155,3 +155,21 @@ def test_every_client_has_what_the_record_has(machine: type[AttachedProcesses]) 
         max_examples=some(120), stateful_step_count=25, deadline=None
     )
     machine.TestCase("runTest").runTest()
+
+
+@pytest.mark.parametrize("machine", [AttachedProcesses, AttachedToVersion2Agent])
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_observer_follows_a_session_that_another_process_continues(
+    machine: type[AttachedProcesses], version: int
+) -> None:
+    """The process that acquires the lease restores the session with the next prompt only."""
+    case = machine()
+    case.begin()
+    case.attach(1, {})
+    case.attach(version, {"role": "observer"})
+    case.attach(2, {})
+    case.kill_host([0], {3})
+    observer = case.session.models["p2"]
+    assert observer.is_observer
+    assert "p3 asks" in shown(observer)
+    case.teardown()

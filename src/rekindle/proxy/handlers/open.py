@@ -211,7 +211,7 @@ def _announce_subagents(conn: ConnectionState, client: ClientConnection, session
 
 
 def _is_watched_without_host(conn: ConnectionState, request: ClientRequest) -> SubFlow:
-    """Return whether an observer opens a session that no process uses.
+    """Return whether an observer opens a session that no client uses.
 
     It receives the record. No agent restores the session for it, and no lease is acquired.
     """
@@ -219,7 +219,7 @@ def _is_watched_without_host(conn: ConnectionState, request: ClientRequest) -> S
         return False
     session_id = read_session_id(request.method, request.params)
     live = conn.sessions.get_open(session_id)
-    if live is not None and not live.memory.is_missing:
+    if live is not None and (live.clients or not live.memory.is_missing):
         return False
     holder: LeaseHolder | None = yield GetLeaseHolder(session_id)
     return holder is None
@@ -300,7 +300,9 @@ def _open(conn: ConnectionState, request: ClientRequest) -> SubFlow:
     method, params, client = request.method, request.params, request.client
     session_id = read_session_id(method, params)
     setup = read_setup(method, params)
-    yield from ensure_agent(conn)
+    live = conn.sessions.get_open(session_id)
+    if live is None or not read_attachment(params).is_observer:
+        yield from ensure_agent(conn)
     check_system_prompt(conn, method, setup)
     session: Session | None = yield from _usable_session(conn, method, session_id, setup)
     if session is None:
@@ -375,12 +377,16 @@ def _usable_session(conn: ConnectionState, method: str, session_id: str, setup: 
 def _restore_or_reuse(
     conn: ConnectionState, request: ClientRequest, session: Session, setup: Json, *, is_load: bool
 ) -> SubFlow:
-    """Restore a session unless it is live; return a RestoreResult."""
+    """Restore a session unless it is live; return a RestoreResult.
+
+    No agent restores a session for an observer of it.
+    """
     client = request.client
+    is_observer = read_attachment(request.params).is_observer
     # Agents find their sessions by the folder as it was spelled when they were created.
     opened = setup_of(client, {**setup, "cwd": session.cwd})
     live = conn.sessions.get(session.id)
-    if live is not None and not live.memory.is_missing:
+    if live is not None and (is_observer or not live.memory.is_missing):
         return (yield from _join(conn, request, live, opened))
     if live is None:
         live = conn.bind(session.id, UNKNOWN_TO_AGENT)
