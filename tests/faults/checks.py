@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from rekindle.errors import SessionNotFound
-from rekindle.model import Entry, Kind
+from rekindle.model import Entry, Kind, Page
 from rekindle.store.sqlite.inspect import Inspection
 from rekindle.store.sqlite.store import SqliteStore
 
@@ -58,8 +58,20 @@ def recorded(store_path: Path, session_id: str) -> Recorded:
             return Recorded([], [], [], 0)
 
 
-def check_record(conversation: Conversation, record: Recorded) -> None:
-    """Every update that a client received is in the record, once and in order, with no hole."""
+def branches_of(store_path: Path, session_id: str) -> list[Recorded]:
+    """Read the branches with the entries of processes that have lost the lease of a session."""
+    with SqliteStore(store_path, create=False) as store:
+        ids = [it.id for it in store.sessions(Page(limit=10_000))]
+    return [recorded(store_path, it) for it in ids if it.startswith(f"{session_id}~")]
+
+
+def check_record(
+    conversation: Conversation, record: Recorded, branches: Sequence[Recorded] = ()
+) -> None:
+    """Every update that a client received is in the record, once and in order, with no hole.
+
+    A client of a process that has lost the lease may have received what is in a branch.
+    """
     said = record.said
     _once(said, "an update is recorded twice")
     _once(record.asked, "a prompt is recorded twice")
@@ -67,6 +79,8 @@ def check_record(conversation: Conversation, record: Recorded) -> None:
         raise Violation("the record has a hole", str(record.seqs[-5:]))
     at = 0
     for name, piece in conversation.pieces.items():
+        if any(is_part(piece, branch.said) for branch in branches):
+            continue
         at = _after_piece(name, piece, said, 0 if conversation.is_shared else at)
     if not conversation.may_have_gaps:
         _unbroken(said)
@@ -74,11 +88,18 @@ def check_record(conversation: Conversation, record: Recorded) -> None:
     for who in {who for who, _ in record.asked} if conversation.is_shared else {None}:
         asked = [one for one in record.asked if who in {None, one[0]}]
         _in_order(asked, conversation.asked, "prompts are recorded in another order")
-    missing = conversation.answered - set(record.asked)
+    missing = conversation.answered.difference(record.asked, *(it.asked for it in branches))
     if missing and not conversation.may_have_gaps:
         raise Violation("a prompt is lost", str(sorted(missing)[:5]))
-    if record.answers < conversation.ended and not conversation.may_have_gaps:
-        raise Violation("the end of a turn is lost", f"{record.answers} of {conversation.ended}")
+    answers = record.answers + sum(it.answers for it in branches)
+    if answers < conversation.ended and not conversation.may_have_gaps:
+        raise Violation("the end of a turn is lost", f"{answers} of {conversation.ended}")
+
+
+def is_part(piece: list[Serial], said: list[Serial]) -> bool:
+    """Return whether updates are recorded one after the other."""
+    begin = said.index(piece[0]) if piece and piece[0] in said else len(said)
+    return bool(piece) and said[begin : begin + len(piece)] == piece
 
 
 def _after_piece(name: str, piece: list[Serial], said: list[Serial], at: int) -> int:

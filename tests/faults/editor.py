@@ -22,6 +22,7 @@ AGENT = (sys.executable, "-I", "-S", str(HERE / "agent.py"))
 
 _LOADING = ("session/load", "session/resume")
 _CANCELLED = -32800
+_INVALID_REQUEST = -32600
 _ENDED = ("the agent was killed", "the agent exited", "the agent ended")
 
 
@@ -197,8 +198,9 @@ class Editor:
         _, _, prompt = self._asked.pop(number)
         self._answers[number] = message
         conversation = self.ledger[session_id]
-        if conversation.is_shared and _is_cancelled(message):
-            # No agent may have received it: it waited for the turn of another client.
+        if conversation.is_shared and (_is_cancelled(message) or _is_refused(message)):
+            # No agent may have received it: it waited for the turn of another client, or another
+            # process has the session now.
             return
         if prompt is not None:
             conversation.answered.add(prompt)
@@ -318,6 +320,10 @@ class Editor:
         self.hang_up()
         for process in (self.rekindle, self.client):
             process.close()
+
+
+def _is_refused(response: Json) -> bool:
+    return response.get("error", {}).get("code") == _INVALID_REQUEST
 
 
 def _is_cancelled(response: Json) -> bool:

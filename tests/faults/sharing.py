@@ -22,6 +22,7 @@ from .world import World
 
 _MOST_ATTACHED = 3
 _LONGEST_STOP = 0.15
+_LOCKED = "is locked by another process"
 _WORDS = ("drip 150 2", "drip 60 1", "stream 2000 7", "ask 20 1")
 
 Editors = list[Editor]
@@ -214,11 +215,38 @@ def take_it_over(world: World, session_id: str, editors: Editors) -> None:
     newcomer = world.editor(options=("--takeover",))
     _, answer = newcomer.insist(lambda: world.begin_to_load(newcomer, session_id))
     world.expect("the session is taken over", "result" in answer, str(answer))
-    # The others have closed it now.
-    settle(editors)
-    for editor in list(editors):
-        world.leave(editor)
     editors.append(newcomer)
+    _leave_to_the_last(world, editors)
+
+
+def take_it_over_from_a_stopped_host(world: World, session_id: str, editors: Editors) -> None:
+    """Take the session over while its host is stopped. The host continues after the next turn."""
+    host = editors[0].rekindle
+    host.send_signal(signal.SIGSTOP)
+    try:
+        newcomer = world.editor(options=("--takeover",))
+        _, answer = newcomer.insist(lambda: world.begin_to_load(newcomer, session_id))
+        is_taken = "result" in answer
+        if is_taken:
+            newcomer.answer(newcomer.prompt(session_id, "stream 20 4"))
+        else:
+            # The host was stopped in the middle of a write.
+            text = answer["error"]["message"]
+            world.expect("the session is taken over", _LOCKED in text, text)
+    finally:
+        host.send_signal(signal.SIGCONT)
+    if is_taken:
+        editors.append(newcomer)
+        _leave_to_the_last(world, editors)
+    else:
+        world.leave(newcomer)
+
+
+def _leave_to_the_last(world: World, editors: Editors) -> None:
+    """Let all editors but the last leave. The session was closed for them."""
+    settle(editors)
+    for editor in editors[:-1]:
+        world.leave(editor)
 
 
 FAULTS: dict[str, Fault] = {
@@ -237,6 +265,7 @@ FAULTS: dict[str, Fault] = {
     "pause a client": pause_a_client,
     "remove the socket": remove_the_socket,
     "take over the session": take_it_over,
+    "take over the session from a stopped host": take_it_over_from_a_stopped_host,
 }
 
 

@@ -110,6 +110,13 @@ def test_wrong_record_is_found(conversation: Conversation, wrong: Recorded) -> N
         check_record(conversation, wrong)
 
 
+def test_updates_of_a_fenced_process_are_in_a_branch() -> None:
+    conversation, successor = received(said(1, 2, 3)), record(said(1, 2))
+    check_record(conversation, successor, [record(said(1, 2, 3, 4))])
+    with pytest.raises(Violation, match="an update is lost"):
+        check_record(conversation, successor, [record(said(1, 2)), record(said(1, 3))])
+
+
 def test_unrecorded_prompt_is_found() -> None:
     asked = [("p0000001", 1), ("p0000001", 2)]
     conversation = Conversation(asked=asked, answered={asked[0]})

@@ -9,6 +9,7 @@ from typing import Any
 
 from .checks import (
     Recorded,
+    branches_of,
     check_integrity,
     check_leases,
     check_no_internal_errors,
@@ -171,7 +172,9 @@ class World:
     def check(self, *session_ids: str) -> None:
         """Check the records of sessions, and the leases if no editor runs."""
         for session_id in session_ids:
-            check_record(self.ledger[session_id], self.record(session_id))
+            conversation = self.ledger[session_id]
+            branches = branches_of(self.store, session_id) if conversation.is_shared else []
+            check_record(conversation, self.record(session_id), branches)
         if not self.editors and all(host.has_ended() for host in self.hosts):
             check_leases(self.store)
 

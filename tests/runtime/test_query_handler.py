@@ -56,7 +56,17 @@ def test_a_lease_is_respected_if_the_store_cannot_be_written() -> None:
     assert handler_for(store).answer(AcquireLease("s")) == LeaseResult()
     MemoryStore.acquire_lease(store, "s", THEIRS)
     assert handler_for(store).answer(AcquireLease("s")) == LeaseResult(holder=THEIRS)
-    assert handler_for(store).answer(AcquireLease("s", may_take_over=True)) == LeaseResult()
+
+
+def test_a_takeover_fails_if_the_holder_cannot_be_fenced() -> None:
+    store = ReadOnlyStore()
+    store.write([Opened(session_id="s", at_us=1)])
+    takeover = AcquireLease("s", may_take_over=True)
+    assert handler_for(store).answer(takeover) == LeaseResult()
+    MemoryStore.acquire_lease(store, "s", THEIRS)
+    failed = handler_for(store).answer(takeover)
+    assert isinstance(failed, QueryFailed)
+    assert failed.reason.startswith("cannot take the session over from process 1: locked")
 
 
 def test_a_failing_store_does_not_refuse_a_lease() -> None:

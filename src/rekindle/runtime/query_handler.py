@@ -135,23 +135,32 @@ class QueryHandler:
             return QueryFailed(f"cannot read the store: {error}")
         return None if holder is None or holder.token == self.holder.token else holder
 
-    def _acquire_lease(self, query: AcquireLease) -> LeaseResult:
-        """Return the result of acquiring a lease. A failing store does not refuse it."""
+    def _acquire_lease(self, query: AcquireLease) -> LeaseResult | QueryFailed:
+        """Return the result of acquiring a lease. A failing store does not refuse it.
+
+        Only a takeover fails with the store: the other process would go on as the holder. It may be
+        stopped in the middle of a write.
+        """
         try:
             return self._recorder.ask(
                 lambda store: store.acquire_lease(
                     query.session_id, self.holder, takeover=query.may_take_over
                 )
             )
-        except StoreError:
-            if query.may_take_over:
-                return LeaseResult()
+        except StoreError as error:
+            failure = error
         try:
             other = self._recorder.ask(lambda store: store.lease_holder(query.session_id))
         except StoreError:
             return LeaseResult()
-        is_ours = other is None or other.token == self.holder.token
-        return LeaseResult(holder=None if is_ours else other)
+        if other is None or other.token == self.holder.token:
+            return LeaseResult()
+        if query.may_take_over:
+            return QueryFailed(
+                f"cannot take the session over from process {other.pid}: {failure}. If you end "
+                "that process, the session can be used here"
+            )
+        return LeaseResult(holder=other)
 
     def _is_group_gone(self, holder: LeaseHolder) -> bool:
         """Return whether the agent of a process has ended, as far as this machine can know."""

@@ -90,8 +90,8 @@ class ByteQueue:
         self._spool = Spool()
         self._is_spooling = False
         """Whether the spool was ever used."""
-        # Two counters, because one thread adds and another one takes.
-        self._added = self._taken = 0
+        # Two counters, because one thread adds and another one writes.
+        self.added = self.written = 0
         self._is_mid_line = False
 
     def __bool__(self) -> bool:
@@ -100,7 +100,7 @@ class ByteQueue:
     @property
     def unread(self) -> int:
         """The number of bytes that were added and not written."""
-        return self._added - self._taken
+        return self.added - self.written
 
     def add(self, data: bytes, *, may_spool: bool) -> None:
         """Add lines. After a line that was cut off, the next one begins on a new line."""
@@ -114,7 +114,7 @@ class ByteQueue:
                     self._in_memory.append(data)
         else:
             self._in_memory.append(data)
-        self._added += len(data)
+        self.added += len(data)
         self._is_mid_line = not data.endswith(b"\n")
 
     def take(self) -> bytes:
@@ -126,11 +126,9 @@ class ByteQueue:
         with self._lock:
             return self._spool.take() if self._spool else b""
 
-    def written(self, data: bytes, rest: bytes) -> None:
-        """Note that bytes were written, except the rest, which is the first again."""
-        self._taken += len(data) - len(rest)
-        if rest:
-            self._in_memory.appendleft(rest)
+    def put_back(self, rest: bytes) -> None:
+        """Make bytes the first again, because they were not written."""
+        self._in_memory.appendleft(rest)
 
 
 class PipeWriter:
@@ -211,6 +209,8 @@ class PipeWriter:
 
     def flush_or_wait(self) -> None:
         """Flush in the background, but wait if too much is queued."""
+        if not self._queue:
+            return
         if self.is_full:
             self.flush()
         else:
@@ -242,26 +242,27 @@ class PipeWriter:
 
         If another thread is writing, it writes these bytes too.
         """
-        while self._queue:
-            if not self._acquire(may_wait):
+        queue = self._queue
+        while queue:
+            if not (self._lock.acquire(blocking=False) or self._wait_for_lock(may_wait)):
                 return
-            is_done, queue = True, self._queue
+            rest = b""
             try:
-                while is_done and (data := queue.take()):
+                while not rest and (data := queue.take()):
                     rest = self._write(data, may_wait)
-                    queue.written(data, rest)
-                    is_done = not rest
+                    queue.written += len(data) - len(rest)
+                if rest:
+                    queue.put_back(rest)
             finally:
                 self._lock.release()
                 if self._is_closed:
                     self._close_way()
-            if not is_done:
+            if rest:
                 self.flush_in_background()
                 return
 
-    def _acquire(self, may_wait: Callable[[], bool]) -> bool:
-        if self._lock.acquire(blocking=False):
-            return True
+    def _wait_for_lock(self, may_wait: Callable[[], bool]) -> bool:
+        """Wait for the lock while that is allowed; return whether it is acquired."""
         while not self._lock.acquire(timeout=_POLL_MILLISECONDS / 1000 if may_wait() else 0):
             if not may_wait():
                 return False
