@@ -35,16 +35,17 @@ def decode(data: bytes | Raw) -> object:
     Invalid UTF-8 is replaced, and numbers that are too large become None.
     """
     line = bytes(data)
-    value = _decode_leniently(line)
+    try:
+        value = msgspec.json.decode(line)
+    except UNREADABLE:
+        value = _decode_leniently(line)
+    if len(line) <= MAX_DEPTH:
+        return value
     may_be_deep = line.count(b"[") + line.count(b"{") > MAX_DEPTH
     return None if may_be_deep and _is_too_deep(value) else value
 
 
 def _decode_leniently(line: bytes) -> object:
-    try:
-        return msgspec.json.decode(line)
-    except UNREADABLE:
-        pass
     try:
         text = line.decode("utf-8", "replace")
         return json.loads(text, parse_float=_finite, parse_constant=_finite)

@@ -399,8 +399,8 @@ def test_entries_of_a_lost_lease_are_recorded_in_a_branch(
     with taken_over(recorder, path) as other:
         recorder.record(batch(b"3"), sync=True)
         recorder.record(batch(b"4"), sync=False)
-        (lost,) = recorder.take_lost()
-        assert (lost.session_id, lost.holder, recorder.take_lost()) == ("s", THEIRS, [])
+        (lost,) = recorder.losses.take()
+        assert (lost.session_id, lost.holder, recorder.losses.take()) == ("s", THEIRS, [])
         assert lines_of(other, "s") == [b"1", b"2", b"theirs"]
         assert lines_of(other, lost.branch_id) == [b"1", b"2", b"3", b"4"]
         (report,) = report_log.reports
@@ -411,7 +411,7 @@ def test_entries_of_a_lost_lease_are_recorded_in_a_branch(
         recorder.record(batch(b"5"), sync=False)
         other.acquire_lease("s", THEIRS, takeover=True)
         recorder.record(batch(b"6"), sync=False)
-        (again,) = recorder.take_lost()
+        (again,) = recorder.losses.take()
         assert lines_of(other, "s") == [b"1", b"2", b"theirs", b"5"]
         assert lines_of(other, again.branch_id) == [b"1", b"2", b"theirs", b"5", b"6"]
     assert len(report_log.reports) == 2
@@ -427,7 +427,7 @@ def test_a_commit_of_several_lost_sessions_loses_nothing(recorder: Recorder, pat
         for id_ in sessions[:2]:
             other.acquire_lease(id_, THEIRS, takeover=True)
         recorder.record(batches, sync=True)
-        lost = {it.session_id: it.branch_id for it in recorder.take_lost()}
+        lost = {it.session_id: it.branch_id for it in recorder.losses.take()}
         assert set(lost) == {"s", "t"}
         assert [lines_of(other, id_) for id_ in sessions] == [[b"1"], [b"1"], [b"1", b"1"]]
         assert [lines_of(other, id_) for id_ in lost.values()] == [[b"1", b"1"]] * 2
@@ -439,7 +439,7 @@ def test_a_query_that_is_fenced_reports_the_loss_without_a_branch(
     with taken_over(recorder, path):
         with pytest.raises(LeaseLost):
             recorder.ask(lambda store: store.extend("s", 3, batch(b"x")))
-        assert [it.session_id for it in recorder.take_lost()] == ["s"]
+        assert [it.session_id for it in recorder.losses.take()] == ["s"]
     assert report_log.reports == []
 
 
@@ -461,7 +461,7 @@ def test_waiting_entries_of_a_lost_lease_become_the_same_branch(
         locked.close()
         recorder.record(batch(b"5"), sync=True)
         recorder.record(batch(b"6"), sync=True)
-        (lost,) = recorder.take_lost()
+        (lost,) = recorder.losses.take()
         assert lines_of(other, "s") == [b"1", b"2", b"theirs"]
         assert lines_of(other, lost.branch_id) == [b"1", b"2", b"3", b"4", b"5", b"6"]
     recorder.close()
@@ -481,7 +481,7 @@ def test_a_store_that_fails_while_a_branch_is_made_loses_nothing(
             patch.setattr(SqliteStore, "branch_changes", fail)
             recorder.record(batch(b"3"), sync=False)
         recorder.record(batch(b"4"), sync=False)
-        (lost,) = recorder.take_lost()
+        (lost,) = recorder.losses.take()
         assert lines_of(other, lost.branch_id) == [b"1", b"2", b"3", b"4"]
     recorder.close()
 

@@ -148,13 +148,11 @@ def split_batch(line: bytes) -> list[bytes] | None:
 def request_key(request_id: Raw) -> Hashable | None:
     """Return a key that is equal for a request and its response, and differs for `1` and `"1"`."""
     value = decode(request_id)
-    match value:
-        case bool() | dict() | list():
-            return None
-        case str():
-            return ("text", value)
-        case _:
-            return ("number", value)
+    if isinstance(value, str):
+        return ("text", value)
+    if isinstance(value, bool | dict | list):
+        return None
+    return ("number", value)
 
 
 def request(request_id: object, method: str, params: object) -> bytes:

@@ -315,7 +315,9 @@ def is_tool_call(name: str) -> bool:
 
 def concerns_subagents(name: str) -> bool:
     """Return whether an update is about a sub-agent, or a message between sessions."""
-    return kind_of(name).category in {Category.SUBAGENT, Category.SESSION_MESSAGE}
+    # A set would be slow: the hash of an enum member is computed in Python.
+    category = kind_of(name).category
+    return category is Category.SUBAGENT or category is Category.SESSION_MESSAGE
 
 
 def is_terminal_output(name: str) -> bool:

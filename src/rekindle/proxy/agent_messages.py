@@ -376,8 +376,9 @@ class AgentMessages:
             return
         live = self._conn.live_by_agent_id(envelope.session_id)
         if live is not None:
-            line = self._with_client_ids(live, line)
-            envelope = read_envelope(line) or envelope
+            agent_line, line = line, self._with_client_ids(live, line)
+            if line is not agent_line:
+                envelope = read_envelope(line) or envelope
         if isinstance(envelope.id, Raw) and envelope.method is not UNSET:
             self._receive_request(line, envelope, envelope.id, envelope.method)
             return

@@ -110,9 +110,11 @@ class PermissionRequests:
 
     def is_abstention(self, client: Peer, request_id: Raw, *, is_error: bool) -> bool:
         """Note an error response if another client may still answer; return whether that is so."""
+        if not is_error:
+            return False
         requests = self._conn.requests
         request = requests.find(client, request_id)
-        if request is None or not is_error or requests.find(NO_CLIENT, request_id) is None:
+        if request is None or requests.find(NO_CLIENT, request_id) is None:
             return False
         if len(requests.asked(request_id)) == 1:
             return False

@@ -259,7 +259,8 @@ class Driver:
 
         Lines that come from the unterminated peer go to the other direction without a newline.
         """
-        self._recorder.record(step.changes, sync=step.sync)
+        if step.changes:
+            self._recorder.record(step.changes, sync=step.sync)
         if step.positions:
             self._announce_positions(step)
         for peer, lines in ((AGENT, step.to_agent), *step.to_clients.items()):
@@ -271,18 +272,27 @@ class Driver:
                 _queue(lines, outlet, is_terminated=not is_open_ended)
         if step.to_hosts or step.left_hosts:
             self._send_to_hosts(step)
+        if step.reports or step.events:
+            self._report(step)
+        wake_us, self._wake_us = self._wake_us, step.wake_us
+        if self._wake_us is not None and self._wake_us != wake_us:
+            self._on_wake()
+        if self._recorder.losses.new:
+            self._report_lost_leases()
+        # One after the other: the result of one answer may change the next.
+        for pending in step.queries:
+            self._carry_out(self._answer(pending))
+
+    def _report(self, step: Step) -> None:
         for report in step.reports:
             self._log.report(report.text, quote=report.quote)
         if step.events:
             self._on_events(step.events)
-        wake_us, self._wake_us = self._wake_us, step.wake_us
-        if self._wake_us is not None and self._wake_us != wake_us:
-            self._on_wake()
-        for lost in self._recorder.take_lost():
+
+    def _report_lost_leases(self) -> None:
+        """Report to the engine that other processes have taken sessions over."""
+        for lost in self._recorder.losses.take():
             self._process(self._engine.lease_lost, lost.session_id, lost.holder, self._now_us())
-        # One after the other: the result of one answer may change the next.
-        for pending in step.queries:
-            self._carry_out(self._answer(pending))
 
     def _announce_positions(self, step: Step) -> None:
         """Let the lines for a client follow the seqs of the entries to which they belong."""

@@ -69,7 +69,8 @@ class Recorder:
         self._queries_wait_until = 0.0
         self._store: Store | None = None
         self._buffer = WriteBuffer(open_pending, log)
-        self._losses = LostLeases()
+        self.losses = LostLeases()
+        """The leases that other processes have taken over."""
         self._is_failing = False
         self._pause = _FIRST_PAUSE
         self._retry_at = 0.0
@@ -107,16 +108,12 @@ class Recorder:
         else:
             # They are applied to the branch, because the lease is lost.
             self._buffer.add(changes, sync=sync, leases=_leases_of(store, changes))
-        if self._losses.branch_is_new(lost):
+        if self.losses.branch_is_new(lost):
             self._log.report(
                 f"session {lost.session_id} was taken over by process {lost.holder.pid} on"
                 f" {lost.holder.machine}; its further messages here are in {lost.branch_id}"
             )
-        self._losses.add(lost)
-
-    def take_lost(self) -> list[LeaseLost]:
-        """Return the leases that were found lost since the last call, each once."""
-        return self._losses.take()
+        self.losses.add(lost)
 
     def last_seqs(self, session_ids: Sequence[str]) -> dict[str, int]:
         """Return the seqs of the last entries of sessions; nothing while the store fails."""
@@ -134,7 +131,7 @@ class Recorder:
         except IndexDamaged:
             raise
         except LeaseLost as lost:
-            self._losses.add(lost)
+            self.losses.add(lost)
             raise
         except StoreDamaged as error:
             self._fail(error)
@@ -283,13 +280,14 @@ class LostLeases:
     def __init__(self) -> None:
         self._known: set[str] = set()
         self._with_branch: set[str] = set()
-        self._new: list[LeaseLost] = []
+        self.new: list[LeaseLost] = []
+        """The losses that were not taken yet."""
 
     def add(self, lost: LeaseLost) -> None:
         """Note a lost lease, unless it is known."""
         if lost.branch_id not in self._known:
             self._known.add(lost.branch_id)
-            self._new.append(lost)
+            self.new.append(lost)
 
     def branch_is_new(self, lost: LeaseLost) -> bool:
         """Return, once, whether the user has yet to learn of a branch."""
@@ -299,7 +297,7 @@ class LostLeases:
 
     def take(self) -> list[LeaseLost]:
         """Return and remove the losses since the last call."""
-        new, self._new = self._new, []
+        new, self.new = self.new, []
         return new
 
 

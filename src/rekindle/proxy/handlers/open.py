@@ -215,7 +215,7 @@ def _is_watched_without_host(conn: ConnectionState, request: ClientRequest) -> S
 
     It receives the record. No agent restores the session for it, and no lease is acquired.
     """
-    if "_meta" not in request.params or not read_attachment(request.params).is_observer:
+    if not _is_observer(request.params):
         return False
     session_id = read_session_id(request.method, request.params)
     live = conn.sessions.get_open(session_id)
@@ -274,6 +274,11 @@ def read_attachment(params: Json) -> Attachment:
     )
 
 
+def _is_observer(params: Json) -> bool:
+    """Return whether a client only wants to watch the session that it opens."""
+    return "_meta" in params and read_attachment(params).is_observer
+
+
 class _OpenedSession(Struct, frozen=True):
     """A session that a client has opened."""
 
@@ -300,8 +305,7 @@ def _open(conn: ConnectionState, request: ClientRequest) -> SubFlow:
     method, params, client = request.method, request.params, request.client
     session_id = read_session_id(method, params)
     setup = read_setup(method, params)
-    live = conn.sessions.get_open(session_id)
-    if live is None or not read_attachment(params).is_observer:
+    if not _is_observer(params) or conn.sessions.get_open(session_id) is None:
         yield from ensure_agent(conn)
     check_system_prompt(conn, method, setup)
     session: Session | None = yield from _usable_session(conn, method, session_id, setup)
@@ -382,7 +386,7 @@ def _restore_or_reuse(
     No agent restores a session for an observer of it.
     """
     client = request.client
-    is_observer = read_attachment(request.params).is_observer
+    is_observer = _is_observer(request.params)
     # Agents find their sessions by the folder as it was spelled when they were created.
     opened = setup_of(client, {**setup, "cwd": session.cwd})
     live = conn.sessions.get(session.id)

@@ -86,7 +86,7 @@ class ByteQueue:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._in_memory: deque[bytes] = deque()
+        self.in_memory: deque[bytes] = deque()
         self._spool = Spool()
         self._is_spooling = False
         """Whether the spool was ever used."""
@@ -95,7 +95,7 @@ class ByteQueue:
         self._is_mid_line = False
 
     def __bool__(self) -> bool:
-        return bool(self._in_memory) or (self._is_spooling and bool(self._spool))
+        return bool(self.in_memory) or (self._is_spooling and bool(self._spool))
 
     @property
     def unread(self) -> int:
@@ -111,16 +111,16 @@ class ByteQueue:
                     self._is_spooling = True
                     self._spool.put(data)
                 else:
-                    self._in_memory.append(data)
+                    self.in_memory.append(data)
         else:
-            self._in_memory.append(data)
+            self.in_memory.append(data)
         self.added += len(data)
         self._is_mid_line = not data.endswith(b"\n")
 
     def take(self) -> bytes:
         """Return and remove the first bytes; none if nothing waits."""
-        if self._in_memory:
-            return self._in_memory.popleft()
+        if self.in_memory:
+            return self.in_memory.popleft()
         if not (self._is_spooling and self._spool):
             return b""
         with self._lock:
@@ -128,7 +128,7 @@ class ByteQueue:
 
     def put_back(self, rest: bytes) -> None:
         """Make bytes the first again, because they were not written."""
-        self._in_memory.appendleft(rest)
+        self.in_memory.appendleft(rest)
 
 
 class PipeWriter:
@@ -243,12 +243,14 @@ class PipeWriter:
         If another thread is writing, it writes these bytes too.
         """
         queue = self._queue
-        while queue:
+        # Checked first, because a method call costs more.
+        while queue.in_memory or queue:
             if not (self._lock.acquire(blocking=False) or self._wait_for_lock(may_wait)):
                 return
             rest = b""
             try:
-                while not rest and (data := queue.take()):
+                while not rest and (queue.in_memory or queue):
+                    data = queue.take()
                     rest = self._write(data, may_wait)
                     queue.written += len(data) - len(rest)
                 if rest:

@@ -45,7 +45,7 @@ def read_lines(fd: int) -> Iterator[tuple[bytes, bool]]:
         complete = lines.feed(data)
         if complete is not None:
             yield complete, True
-        if lines.pending > _MAX_LINE_BYTES:
+        elif lines.pending > _MAX_LINE_BYTES:
             raise EndlessLine(_MAX_LINE_BYTES)
     rest = lines.rest()
     if rest:
