@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from queue import Empty
+from threading import Event
 from typing import Any
 
 import pytest
@@ -31,6 +32,9 @@ class Pair:
         self.starts = 0
         self.wakes = 0
         self.store = store
+        self.may_read = Event()
+        """Whether the store can be opened for a second time."""
+        self.is_second_store_broken = False
         self.events: list[tuple[str, int]] = []
         """The events in turns, each with the number of entries that were recorded then."""
         self.driver = Driver(
@@ -41,6 +45,7 @@ class Pair:
             start_agent=self.start_agent,
             on_wake=self.woken,
             on_events=self.note_events,
+            open_reader=self.open_reader,
         )
         self.client, self.agent = InProcessPeer(), InProcessPeer()
         self.client_peer = self.driver.attach_client(self.client)
@@ -51,6 +56,12 @@ class Pair:
     def start_agent(self) -> str | None:
         self.starts += 1
         return self.reason
+
+    def open_reader(self) -> MemoryStore:
+        assert self.may_read.wait(10)
+        if self.is_second_store_broken:
+            raise StoreUnavailable("gone")
+        return self.store.second()
 
     def woken(self) -> None:
         self.wakes += 1
@@ -252,6 +263,68 @@ def test_a_lost_lease_ends_the_turn_and_the_rest_is_in_a_branch(
     kinds = [entry.kind for entry in store.read(branch.id, after=3)]
     assert kinds == ["update", "update", "answer"]
     assert [entry.kind for entry in store.read("s1")] == ["setup", "ready", "prompt"]
+
+
+def say(pair: Pair, text: str) -> None:
+    update = {
+        "sessionUpdate": "agent_message_chunk",
+        "messageId": text,
+        "content": {"type": "text", "text": text},
+    }
+    params = {"sessionId": "s1", "update": update}
+    pair.agent.send(json.dumps({"method": "session/update", "params": params}).encode())
+
+
+def join(pair: Pair) -> InProcessPeer:
+    """Let a second client load the session, in the middle of a turn."""
+    second = InProcessPeer()
+    peer = pair.driver.attach_client(second)
+    second.connect(lambda line: pair.driver.receive(peer, line))
+    second.send(b'{"id":1,"method":"initialize","params":{"protocolVersion":1}}')
+    second.next_line(10)
+    params = {"sessionId": "s1", "cwd": "/p", "mcpServers": []}
+    second.send(json.dumps({"id": 2, "method": "session/load", "params": params}).encode())
+    return second
+
+
+def texts_until_response(client: InProcessPeer) -> list[str]:
+    texts: list[str] = []
+    while "result" not in (message := json.loads(client.next_line(10))):
+        texts.append(message["params"]["update"].get("content", {}).get("text"))
+    return [it for it in texts if it is not None]
+
+
+def test_a_turn_goes_on_while_a_client_joins_a_long_session(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rekindle.runtime.query_handler._LONG", 0)
+    pair.initialize()
+    pair.new()
+    pair.request(3, "session/prompt", sessionId="s1", prompt=[{"type": "text", "text": "Hi"}])
+    pair.agent.next_line(0)
+    say(pair, "one")
+    second = join(pair)
+    say(pair, "two")
+    with pytest.raises(Empty):
+        second.next_line(0)
+    sent = [json.loads(pair.client.next_line(0))["params"]["update"] for _ in range(2)]
+    assert [it["content"]["text"] for it in sent] == ["one", "two"]
+    pair.may_read.set()
+    assert texts_until_response(second) == ["Hi", "one", "two"]
+    say(pair, "three")
+    assert json.loads(second.next_line(0))["params"]["update"]["messageId"] == "three"
+
+
+def test_a_long_session_is_read_all_the_same_if_no_second_store_opens(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rekindle.runtime.query_handler._LONG", 0)
+    pair.initialize()
+    pair.new()
+    pair.request(3, "session/prompt", sessionId="s1", prompt=[{"type": "text", "text": "Hi"}])
+    pair.is_second_store_broken = True
+    pair.may_read.set()
+    assert texts_until_response(join(pair)) == ["Hi"]
 
 
 def test_other_facts_about_the_holder_reach_its_leases(pair: Pair, store: MemoryStore) -> None:

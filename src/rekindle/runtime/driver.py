@@ -13,7 +13,7 @@ Knows no file descriptor, no signal and no process. Any number of threads may ca
 import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
 from msgspec.structs import replace
@@ -32,6 +32,7 @@ from rekindle.runtime.query_handler import NOT_POSSIBLE, QueryHandler
 from rekindle.runtime.recorder import Recorder
 from rekindle.runtime.transports.base import Outlet
 from rekindle.runtime.unused_sessions import UnusedSessions
+from rekindle.store.base import ReadableStore
 
 _MAX_JOINED_LINES = 64
 _MAX_GROUPED_LINES = 10_000
@@ -43,9 +44,9 @@ class Driver:
 
     `start_agent` starts the agent again when the engine asks for it. `switch_agent` ends the agent,
     so that the next start runs another command. Both are called with the lock held, and return
-    None or the reason why they failed. `on_wake` is called when the
-    engine wants a tick at another time than before. `on_events` is called with the lock held, after
-    the changes of the events are recorded.
+    None or the reason why they failed. `on_wake` is called when the engine wants a tick at another
+    time than before. `open_reader` opens the store a second time, to read long sessions.
+    `on_events` is called with the lock held, after the changes of the events are recorded.
     """
 
     def __init__(  # noqa: PLR0913 - one collaborator each
@@ -60,6 +61,7 @@ class Driver:
         on_wake: Callable[[], None] = lambda: None,
         connect_host: ConnectHost | None = None,
         describe: Callable[[], dict[str, Any]] = dict,
+        open_reader: Callable[[], ReadableStore] | None = None,
         on_events: Callable[[Sequence[TurnEvent]], None] = lambda _: None,
     ) -> None:
         self._engine = engine
@@ -72,6 +74,7 @@ class Driver:
             switch_agent,
             connect_to_host=self._connect_to_host,
             describe=describe,
+            open_reader=open_reader,
         )
         self._hosts = HostOutlets(connect_host)
         self._unused = UnusedSessions(recorder, holder, log)
@@ -281,7 +284,7 @@ class Driver:
             self._report_lost_leases()
         # One after the other: the result of one answer may change the next.
         for pending in step.queries:
-            self._carry_out(self._answer(pending))
+            self._pose(pending)
 
     def _report(self, step: Step) -> None:
         for report in step.reports:
@@ -326,12 +329,36 @@ class Driver:
             lambda: self._host_closed(peer),
         )
 
+    def _pose(self, pending: PendingQuery) -> None:
+        """Answer a query: now, or later if that takes long."""
+        read = self._queries.long_reading(pending.query)
+        if read is None:
+            self._carry_out(self._answer(pending))
+        else:
+            Thread(target=self._answer_later, args=(pending, read), daemon=True).start()
+
+    def _answer_later(self, pending: PendingQuery, read: Callable[[], object]) -> None:
+        """Answer a query in a thread of its own. The lock is free while it reads."""
+        try:
+            answer = read()
+        except Exception as error:  # noqa: BLE001 - it is answered as every other query
+            self._log.note(f"could not read the store in a thread: {error!r}")
+            with self._lock:
+                self._carry_out(self._answer(pending))
+        else:
+            with self._lock:
+                self._carry_out(self._continue_flow(pending, answer))
+        self.flush_in_background()
+
     def _answer(self, pending: PendingQuery) -> Step:
         try:
             answer = self._queries.answer(pending.query)
         except Exception as error:  # noqa: BLE001 - a fault of ours must not end a conversation
             answer = QueryFailed("a bug in Rekindle: see its stderr and log")
             self._report_fault(error)
+        return self._continue_flow(pending, answer)
+
+    def _continue_flow(self, pending: PendingQuery, answer: object) -> Step:
         try:
             return self._engine.answer(pending.flow, answer, self._now_us())
         except Exception as error:  # noqa: BLE001 - as above

@@ -32,7 +32,7 @@ from rekindle.proxy.flow import (
     WriteChanges,
 )
 from rekindle.runtime.recorder import Recorder
-from rekindle.store.base import Store
+from rekindle.store.base import ReadableStore, Store
 from rekindle.transcript.reducer import Transcript, fold
 from rekindle.transcript.subagents import attach
 
@@ -41,6 +41,9 @@ _OptionalQuery = (
 )
 """The queries that a failing store answers harmlessly."""
 
+
+_LONG = 2_000
+"""A session with more entries is read while other events are processed."""
 
 NOT_POSSIBLE = "it is not possible here"
 
@@ -57,13 +60,34 @@ class QueryHandler:
         *,
         connect_to_host: Callable[[ConnectToHost], str | None] = lambda _: NOT_POSSIBLE,
         describe: Callable[[], dict[str, Any]] = dict,
+        open_reader: Callable[[], ReadableStore] | None = None,
     ) -> None:
         self._recorder = recorder
+        self._open_reader = open_reader
         self.holder = holder
         self._start_agent = start_agent
         self._switch_agent = switch_agent
         self._connect_to_host = connect_to_host
         self._describe = describe
+
+    def long_reading(self, query: Query) -> Callable[[], object] | None:
+        """Return a function that answers a query which takes long; None for any other query.
+
+        Call it without the driver's lock, in a thread: other events are processed meanwhile. It has
+        a store of its own, and raises StoreError.
+        """
+        open_reader = self._open_reader
+        if open_reader is None or not isinstance(query, LoadTranscript) or not query.is_shared:
+            return None
+        session_id = query.session_id
+        if self._recorder.last_seqs((session_id,)).get(session_id, 0) <= _LONG:
+            return None
+
+        def read() -> Transcript:
+            with open_reader() as store:
+                return _load_transcript(store, session_id, query.until)
+
+        return read
 
     def answer(self, query: Query) -> object:  # noqa: PLR0911, C901 - one for each kind of query
         """Return the answer to a query, or QueryFailed."""
@@ -196,7 +220,7 @@ def _ask(
             return list(store.read(query.session_id, after=query.after))
 
 
-def _load_transcript(store: Store, session_id: str, until: int | None) -> Transcript:
+def _load_transcript(store: ReadableStore, session_id: str, until: int | None) -> Transcript:
     """Return a session's transcript up to an entry, with the conversations of its sub-agents."""
 
     def read(record_id: str) -> Transcript | None:

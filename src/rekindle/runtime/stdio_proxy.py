@@ -36,6 +36,7 @@ from rekindle.runtime.log import Log
 from rekindle.runtime.recorder import Recorder
 from rekindle.runtime.signals import ENDING, Signals
 from rekindle.runtime.transports.stdio import StdioTransport
+from rekindle.store.base import ReadableStore
 
 if TYPE_CHECKING:
     from rekindle.process.detach import DetachedProcess
@@ -75,6 +76,7 @@ class StdioProxy:
         variables_for: Callable[[tuple[str, ...]], Mapping[str, str]] = lambda _: {},
         detachment: "Detachment | None" = None,
         hooks: "HookRunner | None" = None,
+        open_reader: Callable[[], ReadableStore] | None = None,
     ) -> None:
         self._log = log
         self._hooks = hooks
@@ -97,6 +99,7 @@ class StdioProxy:
             on_wake=lambda: self._events.put(None),
             connect_host=connect_to_host,
             describe=self._describe,
+            open_reader=open_reader,
             on_events=(lambda _: None) if hooks is None else hooks.notify,
         )
         self._server = LocalServer(

@@ -237,6 +237,7 @@ def _run(
                 variables_for=lambda command: _variables_for(command, log),
                 detachment=detachment,
                 hooks=hooks,
+                open_reader=lambda: open_store(address, create=False),
             )
             return proxy.run(signals, grace=arguments.grace)
         except BaseException:
