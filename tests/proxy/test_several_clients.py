@@ -52,8 +52,10 @@ class SeveralClients(RuleBasedStateMachine):
         ours=st.sampled_from([{}, {}, {"permissions": True}, {"role": "observer"}]),
     )
     def open(self, number: int, ours: Json, *, again: bool) -> None:
-        name = self.chosen(number, attached=again)
-        if name is not None:
+        # A client that opens its session again, and has to wait for that, receives live updates
+        # before the replay.
+        name = self.chosen(number, attached=again and not self.session.reads_later)
+        if name is not None and not self.session.models[name].is_opening:
             self.session.open(name, ours)
 
     @rule(number=NUMBERS)
@@ -91,6 +93,14 @@ class SeveralClients(RuleBasedStateMachine):
         name = names[number % len(names)]
         self.session.leave(name)
 
+    # -- the store ------------------------------------------------------------------------------
+
+    @rule(later=st.booleans())
+    def read(self, *, later: bool) -> None:
+        """Give clients that join their history. The next ones may have to wait for theirs."""
+        self.session.reads_later = later
+        self.session.finish_reading()
+
     # -- the agent ------------------------------------------------------------------------------
 
     @precondition(lambda self: self.session.has_turn)
@@ -122,12 +132,14 @@ class SeveralClients(RuleBasedStateMachine):
         self.session.check_events()
 
     @precondition(lambda self: not self.session.has_turn and not self.session.unanswered)
+    @precondition(lambda self: not self.session.read)
     @rule()
     def check_views(self) -> None:
         self.session.check_views()
 
     def teardown(self) -> None:
         """End the turn, and compare all views."""
+        self.read(later=False)
         while self.session.has_turn:
             self.end_turn("end_turn")
         self.session.check_views()
@@ -151,6 +163,7 @@ class LastingTurns(SeveralClients):
 
     def teardown(self) -> None:
         """End the turn: a session without clients has no work then."""
+        self.read(later=False)
         while self.session.has_turn:
             self.end_turn("end_turn")
             self.session.open_or_close()

@@ -1,18 +1,28 @@
 import os
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from msgspec.structs import replace
 
 from rekindle.errors import StoreUnavailable
-from rekindle.model import AgentArchived, LeaseHolder, LeaseResult, Opened
+from rekindle.model import (
+    AgentArchived,
+    EntryBatch,
+    Kind,
+    LeaseHolder,
+    LeaseResult,
+    Opened,
+    Side,
+    subagent_record_id,
+)
 from rekindle.proxy.flow import (
     AcquireLease,
     CompareArchiveStates,
     GetLeaseHolder,
     GetSession,
     IsAgentGone,
+    LoadTranscript,
     LookupIds,
     QueryFailed,
     SameFolder,
@@ -21,6 +31,7 @@ from rekindle.proxy.flow import (
 from rekindle.runtime.query_handler import QueryHandler
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
+from rekindle.transcript.reducer import Transcript
 
 T = TypeVar("T")
 
@@ -39,6 +50,10 @@ class DirectRecorder:
 
     def __init__(self, store: Store | None) -> None:
         self.store = store
+
+    def last_seqs(self, session_ids: tuple[str, ...]) -> dict[str, int]:
+        assert self.store is not None
+        return {it: self.store.last_seq(it) for it in session_ids}
 
     def ask(self, query: Callable[[Store], T]) -> T:
         if self.store is None:
@@ -137,3 +152,25 @@ def test_the_former_holder_is_returned_with_the_lease() -> None:
 )
 def test_an_agent_elsewhere_counts_as_gone(former: LeaseHolder, is_gone: bool) -> None:  # noqa: FBT001
     assert handler_for(None).answer(IsAgentGone(former)) is is_gone
+
+
+def test_only_a_long_session_without_subagents_is_read_in_a_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = MemoryStore()
+    lines = b"\n".join([b"{}"] * 3)
+    entries = EntryBatch(
+        session_id="s", side=Side.AGENT, kind=Kind.UPDATE, at_us=1, data=lines, count=3
+    )
+    store.write([Opened(session_id="s", at_us=1), entries])
+    recorder: Any = DirectRecorder(store)
+    handler = QueryHandler(recorder, OURS, lambda: None, open_reader=store.second)
+    shared = LoadTranscript("s", is_shared=True)
+    assert handler.long_reading(shared) is None
+    monkeypatch.setattr("rekindle.runtime.query_handler._LONG", 2)
+    read = handler.long_reading(shared)
+    assert read is not None
+    assert isinstance(read(), Transcript)
+    assert handler.long_reading(LoadTranscript("s")) is None
+    store.write([Opened(session_id=subagent_record_id("s", "c"), at_us=2, parent_id="s")])
+    assert handler.long_reading(shared) is None

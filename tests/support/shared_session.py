@@ -12,6 +12,7 @@ from client_model_v1 import Editor
 from client_model_v2 import EditorV2
 from playbook import Playbook
 from rekindle.acp.jsonrpc import update_line
+from rekindle.proxy.flow import LoadTranscript
 from rekindle.proxy.peers import AGENT, Peer
 from rekindle.proxy.step import Step, TurnEventKind
 
@@ -101,6 +102,10 @@ class SharedSession(Playbook):
         """The requests to open, close or list the session that the agent has not answered."""
         self.history: list[Json] = []
         """The updates with which an agent of version 2 replays the session."""
+        self.reads_later = False
+        """Whether the history for clients that join is read in a thread, and arrives later."""
+        self.read: list[tuple[int, object]] = []
+        """The flows that wait for such a history, with what was read."""
         self.count = 0
         self.do_speaks(f"{agent} {agent}")
         self.do_agent("Fake")
@@ -145,10 +150,30 @@ class SharedSession(Playbook):
         """Note the events of a step."""
         for event in step.events:
             assert event.session_id == SESSION
-            attached = [it for it in self.models.values() if it.is_attached and not it.is_observer]
-            assert event.clients == len(attached)
+            models = [it for it in self.models.values() if not it.is_observer]
+            attached = sum(it.is_attached for it in models)
+            opening = sum(it.is_opening and not it.is_attached for it in models)
+            assert attached <= event.clients <= attached + opening
             self.events[event.kind].append(event.reason)
+        if self.is_ready and self.reads_later:
+            self._read_in_thread(step)
         super().apply_step(step, received)
+
+    def _read_in_thread(self, step: Step) -> None:
+        """Read the history for clients that join, and keep it back."""
+        queries, step.queries = step.queries, []
+        for posed in queries:
+            if isinstance(posed.query, LoadTranscript) and posed.query.is_shared:
+                self.read.append((posed.flow, self.query_handler.answer(posed.query)))
+            else:
+                step.queries.append(posed)
+
+    def finish_reading(self) -> None:
+        """Give the engine the histories that were read."""
+        while self.read:
+            flow, answer = self.read.pop(0)
+            self.now += 1
+            self.run_step(self.engine.answer(flow, answer, self.now), [])
 
     # -- clients --------------------------------------------------------------------------------
 
@@ -308,6 +333,7 @@ class SharedSession(Playbook):
             if not model.is_attached:
                 continue
             self.come(model.version)
+            self.reads_later = False
             fresh = f"c{self.count + 1}"
             self.open(fresh, {"role": "observer"})
             self.open_or_close()

@@ -113,7 +113,8 @@ class LoadTranscript(Struct, frozen=True):
 
     session_id: str
     is_shared: bool = False
-    """Whether other events may be processed meanwhile. Then later entries may be missing."""
+    """Whether other events may be processed meanwhile. Then later entries may be missing, and the
+    flow calls `settle` once it has added them."""
     until: int | None = None
     """The last entry that is read; None to read all."""
 

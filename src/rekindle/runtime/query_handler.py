@@ -82,12 +82,21 @@ class QueryHandler:
         session_id = query.session_id
         if self._recorder.last_seqs((session_id,)).get(session_id, 0) <= _LONG:
             return None
+        if self._has_subagents(session_id):
+            # Their later entries would be missing.
+            return None
 
         def read() -> Transcript:
             with open_reader() as store:
-                return _load_transcript(store, session_id, query.until)
+                return _load_transcript(store, query)
 
         return read
+
+    def _has_subagents(self, session_id: str) -> bool:
+        try:
+            return bool(self._recorder.ask(lambda store: store.subagents(session_id)))
+        except StoreError:
+            return True
 
     def answer(self, query: Query) -> object:  # noqa: PLR0911, C901 - one for each kind of query
         """Return the answer to a query, or QueryFailed."""
@@ -215,12 +224,12 @@ def _ask(
         case ListSessions():
             return store.sessions(query.page)
         case LoadTranscript():
-            return _load_transcript(store, query.session_id, query.until)
+            return _load_transcript(store, query)
         case ReadEntries():
             return list(store.read(query.session_id, after=query.after))
 
 
-def _load_transcript(store: ReadableStore, session_id: str, until: int | None) -> Transcript:
+def _load_transcript(store: ReadableStore, query: LoadTranscript) -> Transcript:
     """Return a session's transcript up to an entry, with the conversations of its sub-agents."""
 
     def read(record_id: str) -> Transcript | None:
@@ -229,11 +238,11 @@ def _load_transcript(store: ReadableStore, session_id: str, until: int | None) -
         except SessionNotFound:
             return None
 
-    entries = store.read(session_id)
+    entries, until = store.read(query.session_id), query.until
     if until is not None:
         entries = takewhile(lambda it: it.seq <= until, entries)
-    transcript = fold(entries)
-    attach(transcript, session_id, read)
+    transcript = fold(entries, is_complete=not query.is_shared)
+    attach(transcript, query.session_id, read)
     return transcript
 
 

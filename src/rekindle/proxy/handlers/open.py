@@ -418,6 +418,7 @@ def _join(
     transcript: Transcript = yield LoadTranscript(live.id, is_shared=True)
     for entry in (yield ReadEntries(live.id, transcript.last_seq)):
         transcript.add(entry)
+    transcript.settle()
     if client.protocol > 1 or client.peer != live.turn.prompter:
         _remove_unacknowledged(transcript, live.turn.unacknowledged)
     if conn.translates_for(client):
