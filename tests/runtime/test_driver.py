@@ -1,10 +1,11 @@
 """The driver with peers in this process: no pipes, no child process, a store in memory."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from queue import Empty
 from threading import Event
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -29,11 +30,14 @@ class Pair:
 
     def __init__(self, store: MemoryStore, log: Log) -> None:
         self.reason: str | None = None
+        self.agent_capabilities: dict[str, Any] = {}
         self.starts = 0
         self.wakes = 0
         self.store = store
         self.may_read = Event()
         """Whether the store can be opened for a second time."""
+        self.has_read, self.may_answer = Event(), Event()
+        self.may_answer.set()
         self.is_second_store_broken = False
         self.events: list[tuple[str, int]] = []
         """The events in turns, each with the number of entries that were recorded then."""
@@ -45,7 +49,7 @@ class Pair:
             start_agent=self.start_agent,
             on_wake=self.woken,
             on_events=self.note_events,
-            open_reader=self.open_reader,
+            open_reader=cast("Any", self.read_store),
         )
         self.client, self.agent = InProcessPeer(), InProcessPeer()
         self.client_peer = self.driver.attach_client(self.client)
@@ -57,11 +61,15 @@ class Pair:
         self.starts += 1
         return self.reason
 
-    def open_reader(self) -> MemoryStore:
+    @contextmanager
+    def read_store(self) -> Generator[MemoryStore]:
+        """Open the store for a second time when that may begin, and close it when it may end."""
         assert self.may_read.wait(10)
         if self.is_second_store_broken:
             raise StoreUnavailable("gone")
-        return self.store.second()
+        yield self.store.second()
+        self.has_read.set()
+        assert self.may_answer.wait(10)
 
     def woken(self) -> None:
         self.wakes += 1
@@ -85,7 +93,7 @@ class Pair:
 
     def initialize(self) -> None:
         self.request(1, "initialize", protocolVersion=1)
-        self.serve({"protocolVersion": 1, "agentCapabilities": {}})
+        self.serve({"protocolVersion": 1, "agentCapabilities": self.agent_capabilities})
         assert self.response()["result"]["agentCapabilities"]["loadSession"] is True
 
     def new(self) -> None:
@@ -265,24 +273,30 @@ def test_a_lost_lease_ends_the_turn_and_the_rest_is_in_a_branch(
     assert [entry.kind for entry in store.read("s1")] == ["setup", "ready", "prompt"]
 
 
-def say(pair: Pair, text: str) -> None:
+def say(pair: Pair, text: str, session_id: str = "s1") -> None:
     update = {
         "sessionUpdate": "agent_message_chunk",
         "messageId": text,
         "content": {"type": "text", "text": text},
     }
-    params = {"sessionId": "s1", "update": update}
+    send_update(pair, update, session_id)
+
+
+def send_update(pair: Pair, update: dict[str, Any], session_id: str = "s1") -> None:
+    params = {"sessionId": session_id, "update": update}
     pair.agent.send(json.dumps({"method": "session/update", "params": params}).encode())
 
 
-def join(pair: Pair) -> InProcessPeer:
-    """Let a second client load the session, in the middle of a turn."""
+def join(pair: Pair, role: str = "controller") -> InProcessPeer:
+    """Let a second client, which knows sub-agents, load the session in the middle of a turn."""
     second = InProcessPeer()
     peer = pair.driver.attach_client(second)
     second.connect(lambda line: pair.driver.receive(peer, line))
-    second.send(b'{"id":1,"method":"initialize","params":{"protocolVersion":1}}')
+    initialize = {"protocolVersion": 1, "clientCapabilities": {"subagents": {}}}
+    second.send(json.dumps({"id": 1, "method": "initialize", "params": initialize}).encode())
     second.next_line(10)
-    params = {"sessionId": "s1", "cwd": "/p", "mcpServers": []}
+    meta = {"rekindle": {"role": role}}
+    params = {"sessionId": "s1", "cwd": "/p", "mcpServers": [], "_meta": meta}
     second.send(json.dumps({"id": 2, "method": "session/load", "params": params}).encode())
     return second
 
@@ -325,6 +339,53 @@ def test_a_long_session_is_read_all_the_same_if_no_second_store_opens(
     pair.is_second_store_broken = True
     pair.may_read.set()
     assert texts_until_response(join(pair)) == ["Hi"]
+
+
+@pytest.fixture
+def joining(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> Pair:
+    """Return a pair with a turn, which reads the session in a thread for a client that joins."""
+    monkeypatch.setattr("rekindle.runtime.query_handler._LONG", 0)
+    pair.agent_capabilities = {"sessionCapabilities": {"close": {}}}
+    pair.initialize()
+    pair.new()
+    pair.request(3, "session/prompt", sessionId="s1", prompt=[{"type": "text", "text": "Hi"}])
+    pair.agent.next_line(0)
+    return pair
+
+
+def test_a_subagent_that_begins_meanwhile_is_complete(joining: Pair) -> None:
+    joining.may_read.set()
+    joining.may_answer.clear()
+    second = join(joining)
+    assert joining.has_read.wait(10)
+    send_update(joining, {"sessionUpdate": "subagent_update", "sessionId": "child", "title": "W"})
+    say(joining, "one", "child")
+    joining.may_answer.set()
+    assert texts_until_response(second) == ["Hi", "one"]
+    assert "subagent" in json.loads(second.next_line(0))["params"]["update"]["sessionUpdate"]
+    say(joining, "two", "child")
+    assert json.loads(second.next_line(0))["params"]["update"]["messageId"] == "two"
+
+
+@pytest.mark.parametrize("role", ["observer", "controller"])
+def test_a_session_that_another_process_takes_over_meanwhile_is_refused(
+    joining: Pair, role: str
+) -> None:
+    second = join(joining, role)
+    theirs = LeaseHolder(token="theirs", pid=7, machine="there")  # noqa: S106 - not a password
+    joining.store.second().acquire_lease("s1", theirs, takeover=True)
+    say(joining, "one")
+    joining.may_read.set()
+    assert "was closed meanwhile" in json.loads(second.next_line(10))["error"]["message"]
+
+
+def test_a_session_that_is_closed_meanwhile_is_refused_to_an_observer(joining: Pair) -> None:
+    joining.agent.send(b'{"id":3,"result":{"stopReason":"end_turn"}}')
+    second = join(joining, "observer")
+    joining.request(4, "session/close", sessionId="s1")
+    assert joining.serve({})["method"] == "session/close"
+    joining.may_read.set()
+    assert "was closed meanwhile" in json.loads(second.next_line(10))["error"]["message"]
 
 
 def test_other_facts_about_the_holder_reach_its_leases(pair: Pair, store: MemoryStore) -> None:

@@ -39,6 +39,7 @@ OURS_AFTER = {
     "rekindle.proxy.missed_updates",
     "rekindle.process.peers",
     "rekindle.runtime.local_server",
+    "rekindle.runtime.long_readings",
     "rekindle.runtime.outlets",
     "rekindle.runtime.host_files",
     "rekindle.runtime.transports.pipe_writer",

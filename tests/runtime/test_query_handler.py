@@ -1,5 +1,6 @@
 import os
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import pytest
@@ -166,11 +167,15 @@ def test_only_a_long_session_without_subagents_is_read_in_a_thread(
     recorder: Any = DirectRecorder(store)
     handler = QueryHandler(recorder, OURS, lambda: None, open_reader=store.second)
     shared = LoadTranscript("s", is_shared=True)
-    assert handler.long_reading(shared) is None
+    answers: SimpleQueue[object] = SimpleQueue()
+    assert not handler.answer_later(shared, answers.put)
     monkeypatch.setattr("rekindle.runtime.query_handler._LONG", 2)
-    read = handler.long_reading(shared)
-    assert read is not None
-    assert isinstance(read(), Transcript)
-    assert handler.long_reading(LoadTranscript("s")) is None
+    assert handler.answer_later(shared, answers.put)
+    assert isinstance(answers.get(timeout=10), Transcript)
+    assert not handler.needs_lock(shared)
+    assert not handler.answer_later(LoadTranscript("s"), answers.put)
     store.write([Opened(session_id=subagent_record_id("s", "c"), at_us=2, parent_id="s")])
-    assert handler.long_reading(shared) is None
+    assert not handler.answer_later(shared, answers.put)
+    assert handler.needs_lock(shared)
+    recorder.store = None
+    assert handler.needs_lock(shared)

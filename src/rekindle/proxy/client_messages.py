@@ -29,6 +29,7 @@ from rekindle.proxy.peers import AGENT, FIRST_CLIENT, NO_CLIENT, ClientConnectio
 from rekindle.proxy.permissions import PermissionRequests
 from rekindle.proxy.session_clients import HeldPrompt
 from rekindle.proxy.translation import outcome_for_agent, request_for_agent
+from rekindle.proxy.validation import rekindle_meta
 
 PROMPT_ID = "rekindle-prompt-"
 """The prefix of the ids under which an agent of another version receives prompts."""
@@ -244,15 +245,21 @@ class ClientMessages:
             self.forward(client, line)
         else:
             self._scheduler.start(
-                flow, client, request_id, session_id, is_shared=self._is_join(method, session_id)
+                flow,
+                client,
+                request_id,
+                session_id,
+                is_shared=self._is_join(method, session_id, params),
             )
 
-    def _is_join(self, method: str, session_id: str | None) -> bool:
-        """Return whether a request opens a session that the agent has open."""
+    def _is_join(self, method: str, session_id: str | None, params: dict[str, Any]) -> bool:
+        """Return whether a request opens a session that goes on meanwhile."""
         if method not in {methods.LOAD, methods.RESUME}:
             return False
         live = self._conn.sessions.get_open(session_id)
-        return live is not None and not live.memory.is_missing
+        if live is None:
+            return False
+        return not live.memory.is_missing or rekindle_meta(params).get("role") == "observer"
 
     def _must_queue(self, client: ClientConnection, session_id: str | None) -> bool:
         """Return whether a prompt waits for a turn.

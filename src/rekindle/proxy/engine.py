@@ -491,7 +491,7 @@ class Engine:
         if live is not None:
             # The client that has just opened the session may be the one to ask.
             self._permissions.route(live)
-        if flow.client.peer not in self._conn.clients:
+        if self._conn.settings.outlives_clients:
             opened = self._conn.sessions.get(flow.session_id)
             if opened is not None:
                 self._free_if_unattended(opened)

@@ -13,7 +13,7 @@ Knows no file descriptor, no signal and no process. Any number of threads may ca
 import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any
 
 from msgspec.structs import replace
@@ -242,6 +242,11 @@ class Driver:
             return self._engine.is_waiting_for_user
 
     @property
+    def is_reading(self) -> bool:
+        """Whether a thread reads a long session for a client that waits."""
+        return bool(self._queries.readings)
+
+    @property
     def seconds_until_tick(self) -> float | None:
         """The time until the engine wants a tick; None if it wants none."""
         wake_us = self._wake_us
@@ -331,22 +336,22 @@ class Driver:
 
     def _pose(self, pending: PendingQuery) -> None:
         """Answer a query: now, or later if that takes long."""
-        read = self._queries.long_reading(pending.query)
-        if read is None:
-            self._carry_out(self._answer(pending))
-        else:
-            Thread(target=self._answer_later, args=(pending, read), daemon=True).start()
 
-    def _answer_later(self, pending: PendingQuery, read: Callable[[], object]) -> None:
-        """Answer a query in a thread of its own. The lock is free while it reads."""
-        try:
-            answer = read()
-        except Exception as error:  # noqa: BLE001 - it is answered as every other query
-            self._log.note(f"could not read the store in a thread: {error!r}")
-            with self._lock:
+        def done(answer: object) -> None:
+            self._answer_later(pending, answer)
+
+        if not self._queries.answer_later(pending.query, done):
+            self._carry_out(self._answer(pending))
+
+    def _answer_later(self, pending: PendingQuery, answer: object) -> None:
+        """Give the engine an answer that a thread has read without the lock."""
+        # A client that asks for several replays, and reads none, must not fill the memory.
+        for outlet in self._outlets.clients:
+            outlet.flush_or_wait()
+        with self._lock:
+            if answer is None or self._queries.needs_lock(pending.query):
                 self._carry_out(self._answer(pending))
-        else:
-            with self._lock:
+            else:
                 self._carry_out(self._continue_flow(pending, answer))
         self.flush_in_background()
 

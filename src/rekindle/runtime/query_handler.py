@@ -31,6 +31,7 @@ from rekindle.proxy.flow import (
     SwitchAgent,
     WriteChanges,
 )
+from rekindle.runtime.long_readings import LongReadings
 from rekindle.runtime.recorder import Recorder
 from rekindle.store.base import ReadableStore, Store
 from rekindle.transcript.reducer import Transcript, fold
@@ -64,35 +65,41 @@ class QueryHandler:
     ) -> None:
         self._recorder = recorder
         self._open_reader = open_reader
+        self.readings = LongReadings()
         self.holder = holder
         self._start_agent = start_agent
         self._switch_agent = switch_agent
         self._connect_to_host = connect_to_host
         self._describe = describe
 
-    def long_reading(self, query: Query) -> Callable[[], object] | None:
-        """Return a function that answers a query which takes long; None for any other query.
+    def answer_later(self, query: Query, done: Callable[[object], None]) -> bool:
+        """Begin to answer a query in a thread if that takes long; return whether it has begun.
 
-        Call it without the driver's lock, in a thread: other events are processed meanwhile. It has
-        a store of its own, and raises StoreError.
+        `done` is called in the thread, with the answer, or with None if there is none. The answer
+        is of no use if the query `needs_lock` then.
         """
         open_reader = self._open_reader
         if open_reader is None or not isinstance(query, LoadTranscript) or not query.is_shared:
-            return None
+            return False
         session_id = query.session_id
-        if self._recorder.last_seqs((session_id,)).get(session_id, 0) <= _LONG:
-            return None
-        if self._has_subagents(session_id):
-            # Their later entries would be missing.
-            return None
+        is_long = self._recorder.last_seqs((session_id,)).get(session_id, 0) > _LONG
+        if not is_long or self.needs_lock(query):
+            return False
 
         def read() -> Transcript:
             with open_reader() as store:
                 return _load_transcript(store, query)
 
-        return read
+        return self.readings.start(read, done)
 
-    def _has_subagents(self, session_id: str) -> bool:
+    def needs_lock(self, query: Query) -> bool:
+        """Return whether entries are missing if others are recorded while a session is read.
+
+        The later entries of its sub-agents would be missing.
+        """
+        if not isinstance(query, LoadTranscript):
+            return True
+        session_id = query.session_id
         try:
             return bool(self._recorder.ask(lambda store: store.subagents(session_id)))
         except StoreError:
@@ -171,8 +178,8 @@ class QueryHandler:
     def _acquire_lease(self, query: AcquireLease) -> LeaseResult | QueryFailed:
         """Return the result of acquiring a lease. A failing store does not refuse it.
 
-        Only a takeover fails with the store: the other process would go on as the holder. It may be
-        stopped in the middle of a write.
+        Only a takeover fails, if the store can be read: the other process would go on as the
+        holder. It may be stopped in the middle of a write.
         """
         try:
             return self._recorder.ask(
@@ -241,7 +248,11 @@ def _load_transcript(store: ReadableStore, query: LoadTranscript) -> Transcript:
     entries, until = store.read(query.session_id), query.until
     if until is not None:
         entries = takewhile(lambda it: it.seq <= until, entries)
-    transcript = fold(entries, is_complete=not query.is_shared)
+    transcript = Transcript()
+    for entry in entries:
+        transcript.add(entry)
+    if not query.is_shared:
+        transcript.settle()
     attach(transcript, query.session_id, read)
     return transcript
 

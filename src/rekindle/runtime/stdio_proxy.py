@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 _EXIT_TIMEOUT_AFTER_CLOSE = 0.2
 _FIRST_MESSAGE_TIMEOUT = 1.0
 _MAX_WAIT = 1.0
+_READING_TIMEOUT = 30.0
 _POLL_SECONDS = 0.05
 
 
@@ -126,6 +127,7 @@ class StdioProxy:
         self._supervise(grace)
         self._server.stop_listening()
         if not self._is_detached:
+            self._wait_for_readings()
             # Before the remaining output is written: a client that does not read may kill us
             # meanwhile.
             self._driver.detach_client(self._client)
@@ -390,6 +392,12 @@ class StdioProxy:
         if self._detachment is not None:
             self._client_has_left()
         return self._detachment is None
+
+    def _wait_for_readings(self) -> None:
+        """Let a client that has closed its side receive the replays that it has asked for."""
+        deadline = Deadline(_READING_TIMEOUT)
+        while self._driver.is_reading and not self._end.must_end and not deadline.has_passed:
+            time.sleep(_POLL_SECONDS)
 
     def _drain_client(self) -> None:
         """Let the client read the remaining output, unless no peer is waited for."""

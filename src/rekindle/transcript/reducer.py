@@ -644,16 +644,12 @@ _ENTRY_REDUCERS: dict[Kind, Callable[[Transcript, Entry], None]] = {
 """The reducers of entries that are not updates. Entries of any other kind change nothing."""
 
 
-def fold(entries: Iterable[Entry], *, is_complete: bool = True) -> Transcript:
-    """Fold a session's entries, from the first on.
-
-    With `is_complete` false, the caller adds the later entries, and then calls `settle`.
-    """
+def fold(entries: Iterable[Entry]) -> Transcript:
+    """Fold a session's entries, from the first on."""
     transcript = Transcript()
     for entry in entries:
         transcript.add(entry)
-    if is_complete:
-        transcript.settle()
+    transcript.settle()
     return transcript
 
 

@@ -86,3 +86,24 @@ def test_the_other_client_can_act_meanwhile() -> None:
     assert not any("session/prompt" in line for line in pair.out if line.startswith("<a"))
     pair.reply(1, {"stopReason": "cancelled"})
     assert any("session/prompt" in line for line in pair.out if line.startswith("<a"))
+
+
+def test_a_session_is_freed_if_its_turn_ends_while_an_observer_joins() -> None:
+    class LastingTurn(SlowReader):
+        def say(self, text: str) -> None:
+            """Let the first client leave, and the turn end."""
+            del text
+            self.run_step(self.engine.remove_client(self.clients.pop("c"), self.now), [])
+            self.reply(1, {"stopReason": "end_turn"})
+
+    pair = LastingTurn()
+    pair.do_with("lasting")
+    pair.do_agent("Fake close")
+    pair.do_open("s1")
+    pair.request(1, "session/prompt", sessionId="s1", prompt=PROMPT)
+    pair.do_comes("d 1")
+    pair.out.clear()
+    meta = {"rekindle": {"role": "observer"}}
+    load = {"sessionId": "s1", "cwd": "/p", "mcpServers": [], "_meta": meta}
+    pair.play(f"d> {json.dumps({'id': 1, 'method': 'session/load', 'params': load})}")
+    assert any("session/close" in line for line in pair.out if line.startswith("<a"))

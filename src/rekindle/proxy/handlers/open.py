@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import INVALID_PARAMS, update_line
+from rekindle.acp.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, update_line
 from rekindle.jsonvalue import Json, as_array, as_object, as_str, decode_object, encode
 from rekindle.model import UNKNOWN_TO_AGENT, LeaseHolder, Session
 from rekindle.proxy.connection_state import ConnectionState
@@ -211,7 +211,7 @@ def _announce_subagents(conn: ConnectionState, client: ClientConnection, session
 
 
 def _is_watched_without_host(conn: ConnectionState, request: ClientRequest) -> SubFlow:
-    """Return whether an observer opens a session that no client uses.
+    """Return whether an observer opens a session that neither a client nor the agent has open.
 
     It receives the record. No agent restores the session for it, and no lease is acquired.
     """
@@ -390,7 +390,8 @@ def _restore_or_reuse(
     # Agents find their sessions by the folder as it was spelled when they were created.
     opened = setup_of(client, {**setup, "cwd": session.cwd})
     live = conn.sessions.get(session.id)
-    if live is not None and (is_observer or not live.memory.is_missing):
+    is_watched = is_observer and conn.sessions.get_open(session.id) is not None
+    if live is not None and (is_watched or not live.memory.is_missing):
         return (yield from _join(conn, request, live, opened))
     if live is None:
         live = conn.bind(session.id, UNKNOWN_TO_AGENT)
@@ -419,6 +420,10 @@ def _join(
     for entry in (yield ReadEntries(live.id, transcript.last_seq)):
         transcript.add(entry)
     transcript.settle()
+    if conn.sessions.get_open(live.id) is not live or client.peer not in live.clients:
+        conn.sessions.stop_observing(client.peer, live.id)
+        text = f"{request.method}: the session was closed meanwhile: open it again"
+        raise Refusal(INVALID_REQUEST, text, {"sessionId": live.id})
     if client.protocol > 1 or client.peer != live.turn.prompter:
         _remove_unacknowledged(transcript, live.turn.unacknowledged)
     if conn.translates_for(client):
